@@ -1,0 +1,150 @@
+// Package pollfd waits for a C library's file descriptor in Go's network
+// poller, so that a waiting goroutine costs no OS thread.
+package pollfd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// FD is a file descriptor that a C library reads from, watched by Go's poller.
+//
+// The library keeps its own descriptor; FD watches a duplicate. Both share one
+// file description, so both are non-blocking from New on.
+type FD struct {
+	file *os.File
+	conn syscall.RawConn
+	// reader holds a token while a goroutine reads: the poller is
+	// edge-triggered and a deadline belongs to the file, so that two readers
+	// would take each other's wake-ups.
+	reader chan struct{}
+	closed chan struct{}
+	once   sync.Once
+}
+
+// longAgo is a deadline that has passed: setting it wakes a parked reader.
+var longAgo = time.Unix(1, 0)
+
+// New makes fd non-blocking and registers a duplicate of it with the poller.
+// name appears in errors. The caller keeps fd, and closes it after Close.
+func New(fd int, name string) (*FD, error) {
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return nil, fmt.Errorf("%s: set non-blocking: %w", name, err)
+	}
+	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%s: duplicate: %w", name, err)
+	}
+	file := os.NewFile(uintptr(dup), name)
+	// A file that the poller does not know would make Wait block a thread.
+	if err := file.SetReadDeadline(time.Time{}); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("%s: not pollable: %w", name, err)
+	}
+	conn, err := file.SyscallConn()
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return &FD{
+		file:   file,
+		conn:   conn,
+		reader: make(chan struct{}, 1),
+		closed: make(chan struct{}),
+	}, nil
+}
+
+// Wait calls try until it reports done or an error, and parks the goroutine
+// between calls until the descriptor is readable. try must read until EAGAIN
+// before it reports that it is not done.
+//
+// One goroutine reads at a time; the others queue. Wait ends with ctx's error
+// when ctx ends, and with os.ErrClosed after Close. What try has read is never
+// lost: once it reports done, Wait returns nil even if ctx has just ended.
+func (f *FD) Wait(ctx context.Context, try func() (done bool, err error)) error {
+	_, err := f.WaitOr(ctx, nil, try)
+	return err
+}
+
+// WaitOr is Wait, but while it queues for the right to read, a value received
+// from other ends it: it then returns false and no error, and try was not
+// called. It lets goroutines that share a descriptor hand each other what they
+// read.
+func (f *FD) WaitOr(ctx context.Context, other <-chan struct{}, try func() (done bool, err error)) (read bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	select {
+	case <-f.closed:
+		return false, os.ErrClosed
+	default:
+	}
+	select {
+	case f.reader <- struct{}{}:
+		defer func() { <-f.reader }()
+		return true, f.read(ctx, try)
+	case <-other:
+		return false, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case <-f.closed:
+		return false, os.ErrClosed
+	}
+}
+
+// read runs with the right to read.
+func (f *FD) read(ctx context.Context, try func() (bool, error)) error {
+	if ctx.Done() != nil {
+		defer f.wakeOnDone(ctx)()
+	}
+	var tryErr error
+	err := f.conn.Read(func(uintptr) bool {
+		var done bool
+		done, tryErr = try()
+		return done || tryErr != nil
+	})
+	switch {
+	case err == nil:
+		return tryErr
+	case errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, os.ErrClosed):
+		return os.ErrClosed
+	}
+	return err
+}
+
+// wakeOnDone moves the deadline into the past when ctx ends. The function that
+// it returns puts the deadline back, for the next reader.
+func (f *FD) wakeOnDone(ctx context.Context) (restore func()) {
+	moved := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(moved)
+		f.file.SetReadDeadline(longAgo)
+	})
+	return func() {
+		if stop() {
+			return
+		}
+		<-moved
+		f.file.SetReadDeadline(time.Time{})
+	}
+}
+
+// Close wakes all waiters with os.ErrClosed and closes the duplicate, once no
+// try is running. It may be called more than once.
+func (f *FD) Close() error {
+	var err error
+	f.once.Do(func() {
+		close(f.closed)
+		err = f.file.Close()
+	})
+	return err
+}
