@@ -81,10 +81,8 @@ func (f *FD) WaitOr(ctx context.Context, other <-chan struct{}, try func() (done
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	select {
-	case <-f.closed:
+	if f.isClosed() {
 		return false, os.ErrClosed
-	default:
 	}
 	select {
 	case f.reader <- struct{}{}:
@@ -104,22 +102,33 @@ func (f *FD) read(ctx context.Context, try func() (bool, error)) error {
 	if ctx.Done() != nil {
 		defer f.wakeOnDone(ctx)()
 	}
-	var tryErr error
-	err := f.conn.Read(func(uintptr) bool {
-		var done bool
-		done, tryErr = try()
-		return done || tryErr != nil
-	})
-	switch {
-	case err == nil:
-		return tryErr
-	case errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() != nil:
-		return ctx.Err()
-	case errors.Is(err, os.ErrClosed):
-		return os.ErrClosed
+	for {
+		var tryErr error
+		err := f.conn.Read(func(uintptr) bool {
+			var done bool
+			done, tryErr = try()
+			return done || tryErr != nil
+		})
+		switch {
+		case err == nil:
+			return tryErr
+		case f.isClosed(): // the poller's own error is not os.ErrClosed
+			return os.ErrClosed
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return err
+		}
+		// Either ctx has ended or Kick was called. Look at ctx again after
+		// the deadline is back: it may have ended in between.
+		f.file.SetReadDeadline(time.Time{})
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 	}
-	return err
 }
+
+// Kick makes the goroutine that reads, if any, call try again. What try is to
+// see must be there before.
+func (f *FD) Kick() { f.file.SetReadDeadline(longAgo) }
 
 // wakeOnDone moves the deadline into the past when ctx ends. The function that
 // it returns puts the deadline back, for the next reader.
@@ -135,6 +144,15 @@ func (f *FD) wakeOnDone(ctx context.Context) (restore func()) {
 		}
 		<-moved
 		f.file.SetReadDeadline(time.Time{})
+	}
+}
+
+func (f *FD) isClosed() bool {
+	select {
+	case <-f.closed:
+		return true
+	default:
+		return false
 	}
 }
 

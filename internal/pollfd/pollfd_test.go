@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -208,5 +209,38 @@ func TestNewRefusesFiles(t *testing.T) {
 	}
 	if f, err := New(-1, "none"); !errors.Is(err, unix.EBADF) {
 		t.Errorf("New(-1) = %v, %v; want EBADF", f, err)
+	}
+}
+
+// Kick makes a parked reader look again, and does not harm later ones.
+func TestKick(t *testing.T) {
+	fd, f := eventfd(t)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	f.Kick() // nobody reads: must not break the next reader
+
+	stop := errors.New("stop")
+	var stopped atomic.Bool
+	parked := make(chan struct{})
+	got := make(chan error, 1)
+	go func() {
+		once := sync.OnceFunc(func() { close(parked) })
+		got <- f.Wait(ctx, func() (bool, error) {
+			once()
+			if stopped.Load() {
+				return false, stop
+			}
+			return take(fd)()
+		})
+	}()
+	<-parked
+	stopped.Store(true)
+	f.Kick()
+	if err := <-got; err != stop {
+		t.Fatalf("kicked wait: %v, want what try returned", err)
+	}
+	signal(t, fd)
+	if err := f.Wait(ctx, take(fd)); err != nil {
+		t.Fatalf("wait after a kick: %v", err)
 	}
 }
