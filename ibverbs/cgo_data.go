@@ -1,0 +1,291 @@
+package ibverbs
+
+// The data path: work requests laid out in C memory, one crossing a batch,
+// nothing allocated.
+
+// #cgo noescape gv_poll_cq
+// #cgo nocallback gv_poll_cq
+// #cgo noescape gv_spin_cq
+// #cgo nocallback gv_spin_cq
+// #cgo noescape gv_post_send
+// #cgo nocallback gv_post_send
+// #cgo noescape gv_post_recv
+// #cgo nocallback gv_post_recv
+// #include "shim.h"
+// #include <stdlib.h>
+import "C"
+
+import (
+	"math/bits"
+	"syscall"
+	"unsafe"
+)
+
+// cSendWR is struct ibv_send_wr, with its pointers as numbers: what they point
+// to is C memory too, and Go's collector must not look at it.
+type cSendWR struct {
+	wrID       uint64
+	next       uintptr
+	sgList     uintptr
+	numSGE     int32
+	opcode     uint32
+	flags      uint32
+	imm        uint32 // or the rkey to invalidate
+	remoteAddr uint64 // union wr: rdma and atomic begin alike
+	compareAdd uint64 // of atomic; its low half is rdma.rkey
+	swap       uint64
+	atomicRKey uint32
+	_          uint32
+	_          [(C.sizeof_struct_ibv_send_wr - 72)]byte // qp_type, bind_mw, tso
+}
+
+// cRecvWR is struct ibv_recv_wr.
+type cRecvWR struct {
+	wrID   uint64
+	next   uintptr
+	sgList uintptr
+	numSGE int32
+	_      int32
+}
+
+// The layouts are C's, or this does not compile.
+const (
+	_ = -(unsafe.Sizeof(cSendWR{}) ^ C.sizeof_struct_ibv_send_wr)
+	_ = -(unsafe.Sizeof(cRecvWR{}) ^ C.sizeof_struct_ibv_recv_wr)
+	_ = -(unsafe.Sizeof(SGE{}) ^ C.sizeof_struct_ibv_sge)
+	_ = -(unsafe.Sizeof(WC{}) ^ C.sizeof_struct_ibv_wc)
+
+	_ = -(unsafe.Offsetof(cSendWR{}.next) ^ unsafe.Offsetof(C.struct_ibv_send_wr{}.next))
+	_ = -(unsafe.Offsetof(cSendWR{}.sgList) ^ unsafe.Offsetof(C.struct_ibv_send_wr{}.sg_list))
+	_ = -(unsafe.Offsetof(cSendWR{}.numSGE) ^ unsafe.Offsetof(C.struct_ibv_send_wr{}.num_sge))
+	_ = -(unsafe.Offsetof(cSendWR{}.opcode) ^ unsafe.Offsetof(C.struct_ibv_send_wr{}.opcode))
+	_ = -(unsafe.Offsetof(cSendWR{}.flags) ^ unsafe.Offsetof(C.struct_ibv_send_wr{}.send_flags))
+	_ = -(unsafe.Offsetof(cSendWR{}.remoteAddr) ^ unsafe.Offsetof(C.struct_ibv_send_wr{}.wr))
+
+	_ = -(unsafe.Offsetof(cRecvWR{}.sgList) ^ unsafe.Offsetof(C.struct_ibv_recv_wr{}.sg_list))
+	_ = -(unsafe.Offsetof(cRecvWR{}.numSGE) ^ unsafe.Offsetof(C.struct_ibv_recv_wr{}.num_sge))
+
+	_ = -(unsafe.Offsetof(WC{}.Status) ^ unsafe.Offsetof(C.struct_ibv_wc{}.status))
+	_ = -(unsafe.Offsetof(WC{}.Opcode) ^ unsafe.Offsetof(C.struct_ibv_wc{}.opcode))
+	_ = -(unsafe.Offsetof(WC{}.VendorErr) ^ unsafe.Offsetof(C.struct_ibv_wc{}.vendor_err))
+	_ = -(unsafe.Offsetof(WC{}.ByteLen) ^ unsafe.Offsetof(C.struct_ibv_wc{}.byte_len))
+	_ = -(unsafe.Offsetof(WC{}.QPN) ^ unsafe.Offsetof(C.struct_ibv_wc{}.qp_num))
+	_ = -(unsafe.Offsetof(WC{}.SrcQP) ^ unsafe.Offsetof(C.struct_ibv_wc{}.src_qp))
+	_ = -(unsafe.Offsetof(WC{}.Flags) ^ unsafe.Offsetof(C.struct_ibv_wc{}.wc_flags))
+	_ = -(unsafe.Offsetof(WC{}.PKeyIndex) ^ unsafe.Offsetof(C.struct_ibv_wc{}.pkey_index))
+	_ = -(unsafe.Offsetof(WC{}.SLID) ^ unsafe.Offsetof(C.struct_ibv_wc{}.slid))
+	_ = -(unsafe.Offsetof(WC{}.SL) ^ unsafe.Offsetof(C.struct_ibv_wc{}.sl))
+	_ = -(unsafe.Offsetof(WC{}.DLIDPathBits) ^ unsafe.Offsetof(C.struct_ibv_wc{}.dlid_path_bits))
+)
+
+// be32 converts between host and network order.
+func be32(v uint32) uint32 {
+	if hostLittleEndian {
+		return bits.ReverseBytes32(v)
+	}
+	return v
+}
+
+var hostLittleEndian = func() bool {
+	one := uint16(1)
+	return *(*byte)(unsafe.Pointer(&one)) == 1
+}()
+
+func pollCQ(cq *cCQ, wcs []WC) (int, error) {
+	n := C.gv_poll_cq(cq, C.int(len(wcs)), (*C.struct_ibv_wc)(unsafe.Pointer(&wcs[0])))
+	if n < 0 {
+		return 0, retErr(int(n), nil)
+	}
+	return int(n), nil
+}
+
+func spinCQ(cq *cCQ, wcs []WC, budgetNS uint64) (int, error) {
+	n := C.gv_spin_cq(cq, C.int(len(wcs)), (*C.struct_ibv_wc)(unsafe.Pointer(&wcs[0])), C.uint64_t(budgetNS))
+	if n < 0 {
+		return 0, retErr(int(n), nil)
+	}
+	return int(n), nil
+}
+
+func reqNotifyCQ(cq *cCQ, solicitedOnly bool) error {
+	only := C.int(0)
+	if solicitedOnly {
+		only = 1
+	}
+	ret, errno := C.gv_req_notify_cq(cq, only)
+	return retErr(int(ret), errno)
+}
+
+// wrBatch is the most work requests that cross to C at once. Longer batches
+// take several crossings.
+const wrBatch = 128
+
+// sendQueue is C memory in which one QP's send work requests are laid out,
+// with the SGEs and the inline data that they point to.
+type sendQueue struct {
+	mem    unsafe.Pointer
+	wrs    []cSendWR
+	sges   []SGE
+	inline []byte // room of inlineMax bytes for each of wrs
+	cap    QPCap
+}
+
+// recvQueue is the same for receives.
+type recvQueue struct {
+	mem  unsafe.Pointer
+	wrs  []cRecvWR
+	sges []SGE
+}
+
+// queueMem takes zeroed C memory for n work requests of wrSize bytes and their
+// SGEs: two each, and at least what one may have.
+func queueMem(n, wrSize, maxSGE, inline int) (mem unsafe.Pointer, sgesAt unsafe.Pointer, sges int, err error) {
+	sges = max(2*n, maxSGE)
+	size := n*wrSize + sges*C.sizeof_struct_ibv_sge + n*inline
+	mem, errno := C.calloc(1, C.size_t(size))
+	if mem == nil {
+		return nil, nil, 0, nullErr(true, errno)
+	}
+	return mem, unsafe.Add(mem, n*wrSize), sges, nil
+}
+
+func (q *sendQueue) alloc(cap QPCap) error {
+	n := int(min(max(cap.MaxSendWR, 1), wrBatch))
+	mem, sgesAt, sges, err := queueMem(n, C.sizeof_struct_ibv_send_wr, int(cap.MaxSendSGE), int(cap.MaxInlineData))
+	if err != nil {
+		return err
+	}
+	q.mem, q.cap = mem, cap
+	q.wrs = unsafe.Slice((*cSendWR)(mem), n)
+	q.sges = unsafe.Slice((*SGE)(sgesAt), sges)
+	q.inline = unsafe.Slice((*byte)(unsafe.Add(sgesAt, sges*C.sizeof_struct_ibv_sge)), n*int(cap.MaxInlineData))
+	return nil
+}
+
+func (q *sendQueue) free() {
+	C.free(q.mem)
+	*q = sendQueue{}
+}
+
+func (q *recvQueue) alloc(cap QPCap) error {
+	n := int(min(max(cap.MaxRecvWR, 1), wrBatch))
+	mem, sgesAt, sges, err := queueMem(n, C.sizeof_struct_ibv_recv_wr, int(cap.MaxRecvSGE), 0)
+	if err != nil {
+		return err
+	}
+	q.mem = mem
+	q.wrs = unsafe.Slice((*cRecvWR)(mem), n)
+	q.sges = unsafe.Slice((*SGE)(sgesAt), sges)
+	return nil
+}
+
+func (q *recvQueue) free() {
+	C.free(q.mem)
+	*q = recvQueue{}
+}
+
+// put lays out as many of wrs as there is room for, and returns how many.
+func (q *sendQueue) put(wrs []SendWR) int {
+	sge := 0
+	n := min(len(wrs), len(q.wrs))
+	for i := range n {
+		wr, c := &wrs[i], &q.wrs[i]
+		list := len(wr.SGList)
+		if wr.Inline != nil {
+			list = 1
+		}
+		if sge+list > len(q.sges) {
+			n = i
+			break
+		}
+		c.wrID = wr.WRID
+		c.next = uintptr(unsafe.Pointer(c)) + C.sizeof_struct_ibv_send_wr
+		c.sgList = uintptr(unsafe.Pointer(&q.sges[0])) + uintptr(sge)*C.sizeof_struct_ibv_sge
+		c.numSGE = int32(list)
+		c.opcode = uint32(wr.Opcode)
+		c.flags = uint32(wr.Flags)
+		if wr.Inline != nil {
+			c.flags |= uint32(SendInline)
+			q.sges[sge] = q.putInline(i, wr.Inline)
+		} else {
+			copy(q.sges[sge:], wr.SGList)
+		}
+		sge += list
+		c.putOperands(wr)
+	}
+	if n > 0 {
+		q.wrs[n-1].next = 0
+	}
+	return n
+}
+
+// putInline copies data, whose length was checked, to the room of slot i.
+func (q *sendQueue) putInline(i int, data []byte) SGE {
+	if len(data) == 0 {
+		return SGE{}
+	}
+	room := q.inline[i*int(q.cap.MaxInlineData):]
+	copy(room, data)
+	return SGE{Addr: uint64(uintptr(unsafe.Pointer(&room[0]))), Length: uint32(len(data))}
+}
+
+// putOperands fills in what depends on the opcode.
+func (c *cSendWR) putOperands(wr *SendWR) {
+	switch wr.Opcode {
+	case WRSendWithImm, WRRDMAWriteWithImm:
+		c.imm = be32(wr.ImmData)
+	case WRSendWithInv, WRLocalInv:
+		c.imm = wr.InvalidateRKey
+		// siw takes the key from here.
+		*(*uint32)(unsafe.Pointer(&c.compareAdd)) = wr.InvalidateRKey
+		return
+	case WRAtomicCmpAndSwp, WRAtomicFetchAdd:
+		c.remoteAddr = wr.RemoteAddr
+		c.compareAdd = wr.CompareAdd
+		c.swap = wr.Swap
+		c.atomicRKey = wr.RKey
+		return
+	}
+	c.remoteAddr = wr.RemoteAddr
+	*(*uint32)(unsafe.Pointer(&c.compareAdd)) = wr.RKey
+}
+
+func (q *recvQueue) put(wrs []RecvWR) int {
+	sge := 0
+	n := min(len(wrs), len(q.wrs))
+	for i := range n {
+		wr, c := &wrs[i], &q.wrs[i]
+		if sge+len(wr.SGList) > len(q.sges) {
+			n = i
+			break
+		}
+		c.wrID = wr.WRID
+		c.next = uintptr(unsafe.Pointer(c)) + C.sizeof_struct_ibv_recv_wr
+		c.sgList = uintptr(unsafe.Pointer(&q.sges[0])) + uintptr(sge)*C.sizeof_struct_ibv_sge
+		c.numSGE = int32(len(wr.SGList))
+		copy(q.sges[sge:], wr.SGList)
+		sge += len(wr.SGList)
+	}
+	if n > 0 {
+		q.wrs[n-1].next = 0
+	}
+	return n
+}
+
+// postSend posts the first n work requests that put laid out.
+func (q *sendQueue) post(qp *cQP, n int) (accepted int, err error) {
+	r := C.gv_post_send(qp, (*C.struct_ibv_send_wr)(unsafe.Pointer(&q.wrs[0])), C.int(n))
+	return int(r.accepted), postErr(r.err)
+}
+
+func (q *recvQueue) post(qp *cQP, n int) (accepted int, err error) {
+	r := C.gv_post_recv(qp, (*C.struct_ibv_recv_wr)(unsafe.Pointer(&q.wrs[0])), C.int(n))
+	return int(r.accepted), postErr(r.err)
+}
+
+func postErr(errno C.int) error {
+	if errno == 0 {
+		return nil
+	}
+	return syscall.Errno(errno)
+}

@@ -1,0 +1,258 @@
+package ibverbs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// CQ is a completion queue. It is safe for concurrent use; each completion
+// goes to one caller.
+type CQ struct {
+	handle
+	dev     *Device
+	cq      *cCQ
+	cqe     int
+	channel *CompChannel
+	id      uintptr
+
+	// event is told of a completion event by the goroutine that reads the
+	// channel, and closed by Close.
+	event   chan struct{}
+	try     func() (bool, error) // tryEvent, bound once
+	waiters atomic.Int32
+}
+
+// CQOptions are what CreateCQ may be told. The zero value is a CQ for polling.
+type CQOptions struct {
+	// Channel gets the CQ's events; Wait needs one. nil means none.
+	Channel *CompChannel
+	// CompVector spreads the interrupts of several CQs: 0 to the device's
+	// num_comp_vectors - 1.
+	CompVector int
+}
+
+// CreateCQ creates a completion queue with room for at least cqe completions:
+// ibv_create_cq(3). CQE tells how many it got. The caller closes it, after all
+// QPs that use it.
+//
+// A CQ that overflows is lost with its QPs: make it at least as long as all
+// the work requests that can be outstanding on them.
+func (d *Device) CreateCQ(cqe int, opts CQOptions) (*CQ, error) {
+	const op = "ibv_create_cq"
+	cq := &CQ{dev: d, channel: opts.Channel}
+	cq.try = cq.tryEvent
+	parents := []*handle{&d.handle}
+	if cq.channel != nil {
+		if cq.channel.dev != d {
+			return nil, wrap(op, d.object, hint(syscall.EINVAL, "%v is another device's", cq.channel))
+		}
+		parents = append(parents, &cq.channel.handle)
+	}
+	if err := cq.adopt("CQ", parents...); err != nil {
+		return nil, wrap(op, d.object, err)
+	}
+	if err := cq.create(cqe, opts.CompVector); err != nil {
+		cq.disown()
+		return nil, wrap(op, d.object, err)
+	}
+	watch(cq, &cq.handle)
+	return cq, nil
+}
+
+func (cq *CQ) create(cqe, vector int) error {
+	limits, err := cq.dev.limits()
+	if err != nil {
+		return err
+	}
+	if cqe < 1 || cqe > limits.MaxCQE {
+		return hint(syscall.EINVAL, "%d entries: the device allows 1 to %d", cqe, limits.MaxCQE)
+	}
+	var ch *cCompChannel
+	if cq.channel != nil {
+		cq.id = cqIDs.Add(1)
+		cq.channel.register(cq)
+		ch = cq.channel.ch
+	}
+	c, err := createCQ(cq.dev.ctx, cqe, cq.id, ch, vector)
+	if err != nil {
+		cq.wake()
+		if err == syscall.EINVAL {
+			err = hint(err, "is completion vector %d above the device's?", vector)
+		}
+		return err
+	}
+	var number uint32
+	cq.cq = c
+	number, cq.cqe = cqNumbers(c)
+	cq.object = fmt.Sprintf("%s/cq%d", cq.dev.object, number)
+	return nil
+}
+
+// CQE is the number of completions that the CQ has room for, which may be more
+// than was asked for.
+func (cq *CQ) CQE() int { return cq.cqe }
+
+// Channel is the CQ's completion channel, or nil.
+func (cq *CQ) Channel() *CompChannel { return cq.channel }
+
+// Device is the device that the CQ belongs to.
+func (cq *CQ) Device() *Device { return cq.dev }
+
+// Poll takes up to len(wcs) completions without waiting: ibv_poll_cq(3), one
+// cgo call whatever the number. It returns how many there were, and allocates
+// nothing. Look at each completion's Status.
+func (cq *CQ) Poll(wcs []WC) (int, error) {
+	const op = "ibv_poll_cq"
+	if err := cq.acquire(); err != nil {
+		return 0, wrap(op, cq.object, err)
+	}
+	defer cq.release()
+	n, err := cq.poll(wcs)
+	if err != nil {
+		return 0, wrap(op, cq.object, err)
+	}
+	return n, nil
+}
+
+func (cq *CQ) poll(wcs []WC) (int, error) {
+	if len(wcs) == 0 {
+		return 0, nil
+	}
+	return pollCQ(cq.cq, wcs)
+}
+
+// Spin polls in C until there is a completion or budget has passed, and
+// returns like Poll: 0 and no error when nothing came. It keeps the processor
+// (and an OS thread) busy all that time, for the lowest latency; Go's
+// preemption signals do not interrupt it. Budgets of tens of microseconds to
+// some milliseconds make sense: Close waits for a Spin to end.
+func (cq *CQ) Spin(wcs []WC, budget time.Duration) (int, error) {
+	const op = "ibv_poll_cq"
+	if err := cq.acquire(); err != nil {
+		return 0, wrap(op, cq.object, err)
+	}
+	defer cq.release()
+	if len(wcs) == 0 {
+		return 0, nil
+	}
+	n, err := spinCQ(cq.cq, wcs, uint64(max(budget, 0)))
+	if err != nil {
+		return 0, wrap(op, cq.object, err)
+	}
+	return n, nil
+}
+
+// ReqNotify arms the CQ: its next completion, or only the next one of a
+// message that was sent SendSolicited or failed, puts an event on its channel:
+// ibv_req_notify_cq(3). Poll after arming: completions that were there before
+// raise no event.
+func (cq *CQ) ReqNotify(solicitedOnly bool) error {
+	const op = "ibv_req_notify_cq"
+	if err := cq.acquire(); err != nil {
+		return wrap(op, cq.object, err)
+	}
+	defer cq.release()
+	if err := cq.needChannel(); err != nil {
+		return wrap(op, cq.object, err)
+	}
+	return wrap(op, cq.object, reqNotifyCQ(cq.cq, solicitedOnly))
+}
+
+func (cq *CQ) needChannel() error {
+	if cq.channel == nil {
+		return hint(syscall.EINVAL, "the CQ has no completion channel: set CQOptions.Channel")
+	}
+	return nil
+}
+
+// Wait takes up to len(wcs) completions, and waits for the first one: it
+// polls, arms the CQ (ibv_req_notify_cq(3)), polls again, and parks the
+// goroutine until the channel has an event. It returns at least one
+// completion, or an error: ctx's own when ctx ends, os.ErrClosed after Close.
+//
+// Several goroutines may wait, also on CQs that share a channel.
+func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
+	const op = "ibv_get_cq_event"
+	if err := cq.acquire(); err != nil {
+		return 0, wrap(op, cq.object, err)
+	}
+	defer cq.release()
+	if err := cq.needChannel(); err != nil {
+		return 0, wrap(op, cq.object, err)
+	}
+	if len(wcs) == 0 {
+		return 0, wrap(op, cq.object, hint(syscall.EINVAL, "no room for a completion"))
+	}
+	cq.waiters.Add(1)
+	defer cq.waiters.Add(-1)
+	n, err := cq.wait(ctx, wcs)
+	if n == len(wcs) && cq.waiters.Load() > 1 {
+		// There may be more, and the event that said so has been taken.
+		cq.channel.hand(cq)
+	}
+	return n, wrapWait(op, cq.object, err)
+}
+
+func (cq *CQ) wait(ctx context.Context, wcs []WC) (int, error) {
+	for {
+		if n, err := cq.poll(wcs); n > 0 || err != nil {
+			return n, err
+		}
+		if err := reqNotifyCQ(cq.cq, false); err != nil {
+			return 0, err
+		}
+		if n, err := cq.poll(wcs); n > 0 || err != nil {
+			return n, err
+		}
+		if _, err := cq.channel.fd.WaitOr(ctx, cq.event, cq.try); err != nil {
+			return 0, err
+		}
+		if cq.closed() {
+			return 0, os.ErrClosed
+		}
+	}
+}
+
+// tryEvent reads the channel for the goroutine that waits for this CQ, and
+// hands other CQs' events to theirs.
+func (cq *CQ) tryEvent() (bool, error) {
+	select {
+	case <-cq.event: // handed over, or closed
+		return true, nil
+	default:
+	}
+	for {
+		got, err := cq.channel.take()
+		if got == nil || err != nil {
+			return false, err
+		}
+		if got == cq {
+			return true, nil
+		}
+		cq.channel.hand(got)
+	}
+}
+
+// wake ends all waits.
+func (cq *CQ) wake() {
+	if cq.channel != nil {
+		cq.channel.unregister(cq)
+	}
+}
+
+// Close destroys the CQ: ibv_destroy_cq(3). It wakes waiters with
+// os.ErrClosed, fails with EBUSY while QPs use the CQ, and is nil when called
+// again. Completions that were not polled are lost.
+func (cq *CQ) Close() error {
+	return cq.close("ibv_destroy_cq", cq.wake, func() error {
+		err := destroyCQ(cq.cq)
+		if err != nil && cq.channel != nil {
+			cq.channel.register(cq)
+		}
+		return err
+	})
+}

@@ -1,0 +1,180 @@
+package ibverbs
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+)
+
+// handle is the lifetime of a verbs object. Each object embeds one.
+//
+// A call into C holds a reference (acquire, release), so that close can wait
+// for calls in flight. A child is entered in its parents before it is created
+// and leaves them after it is destroyed, so that no parent goes first.
+type handle struct {
+	kind    string // as errors count it: "QP", "MR"
+	object  string // ancestry and name: "rxe0/pd3/qp17"; set before the object is returned
+	parents []*handle
+
+	refs    atomic.Int64  // calls in flight, plus closedBit
+	drained chan struct{} // told when the last call in flight leaves a closing handle
+
+	closing sync.Mutex // one Close at a time
+	gone    bool       // destroyed; under closing
+
+	mu       sync.Mutex
+	refuse   bool // no new children: a Close has begun; under mu
+	children map[*handle]struct{}
+
+	leak *leakRecord // debug mode only
+}
+
+// closedBit marks a handle that takes no new calls.
+const closedBit = 1 << 62
+
+// String is the object's ancestry and name, as errors show it: "rxe0/pd3/qp17".
+func (h *handle) String() string { return h.object }
+
+// adopt starts the lifetime of h under its parents. It fails with os.ErrClosed
+// if one of them is closed. If creation then fails, disown undoes it.
+func (h *handle) adopt(kind string, parents ...*handle) error {
+	h.kind = kind
+	h.drained = make(chan struct{}, 1)
+	for _, p := range parents {
+		if p == nil {
+			continue
+		}
+		if err := p.addChild(h); err != nil {
+			h.disown()
+			return err
+		}
+		h.parents = append(h.parents, p)
+	}
+	return nil
+}
+
+func (h *handle) addChild(child *handle) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.refuse {
+		return os.ErrClosed
+	}
+	if h.children == nil {
+		h.children = make(map[*handle]struct{})
+	}
+	h.children[child] = struct{}{}
+	return nil
+}
+
+// disown takes h out of its parents.
+func (h *handle) disown() {
+	for _, p := range h.parents {
+		p.mu.Lock()
+		delete(p.children, h)
+		p.mu.Unlock()
+	}
+}
+
+// acquire begins a call into C; release ends it.
+func (h *handle) acquire() error {
+	for {
+		n := h.refs.Load()
+		if n&closedBit != 0 {
+			return os.ErrClosed
+		}
+		if h.refs.CompareAndSwap(n, n+1) {
+			return nil
+		}
+	}
+}
+
+func (h *handle) release() {
+	if h.refs.Add(-1) == closedBit {
+		select {
+		case h.drained <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// closed reports whether a Close has begun.
+func (h *handle) closed() bool { return h.refs.Load()&closedBit != 0 }
+
+// call runs fn between acquire and release, and wraps its error.
+func (h *handle) call(op string, fn func() error) error {
+	if err := h.acquire(); err != nil {
+		return wrap(op, h.object, err)
+	}
+	defer h.release()
+	return wrap(op, h.object, fn())
+}
+
+// close ends the lifetime: it refuses while children are open, wakes waiters,
+// waits for calls in flight, and destroys. If destroy fails the object is
+// usable again. Closing twice is no error.
+func (h *handle) close(op string, wake func(), destroy func() error) error {
+	h.closing.Lock()
+	defer h.closing.Unlock()
+	if h.gone {
+		return nil
+	}
+	if err := h.refuseChildren(); err != nil {
+		return wrap(op, h.object, err)
+	}
+	h.refs.Or(closedBit)
+	if wake != nil {
+		wake()
+	}
+	for h.refs.Load() != closedBit {
+		<-h.drained
+	}
+	if err := destroy(); err != nil {
+		h.reopen()
+		return wrap(op, h.object, err)
+	}
+	h.gone = true
+	h.disown()
+	h.leak.close()
+	return nil
+}
+
+// refuseChildren stops new children, or says which are still open.
+func (h *handle) refuseChildren() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.children) > 0 {
+		return hint(syscall.EBUSY, "close its %s first", countKinds(h.children))
+	}
+	h.refuse = true
+	return nil
+}
+
+func (h *handle) reopen() {
+	h.mu.Lock()
+	h.refuse = false
+	h.mu.Unlock()
+	h.refs.And(^int64(closedBit))
+}
+
+// countKinds names open children: "1 MR (rxe0/pd3/mr1), 2 QPs (rxe0/pd3/qp17, …)".
+func countKinds(children map[*handle]struct{}) string {
+	names := make(map[string][]string)
+	for c := range children {
+		names[c.kind] = append(names[c.kind], c.object)
+	}
+	var parts []string
+	for kind, objects := range names {
+		slices.Sort(objects)
+		part := fmt.Sprintf("%d %s (%s", len(objects), kind, objects[0])
+		if len(objects) > 1 {
+			part = fmt.Sprintf("%d %ss (%s, …", len(objects), kind, objects[0])
+		}
+		parts = append(parts, part+")")
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
+}

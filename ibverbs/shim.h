@@ -1,0 +1,30 @@
+/* What cgo cannot reach itself: unions, macros, and batches in one crossing. */
+#ifndef GV_SHIM_H
+#define GV_SHIM_H
+
+#include <infiniband/verbs.h>
+#include <stdint.h>
+
+/* A post's result: how many work requests were accepted, and a positive errno. */
+struct gv_posted {
+	int accepted;
+	int err;
+};
+
+int gv_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr);
+struct ibv_mr *gv_reg_mr(struct ibv_pd *pd, uintptr_t addr, size_t length, int access);
+struct ibv_cq *gv_create_cq(struct ibv_context *ctx, int cqe, uintptr_t id,
+			    struct ibv_comp_channel *channel, int vector);
+
+/* Takes one event and acknowledges it. Returns 0 or a negative errno. */
+int gv_get_cq_event(struct ibv_comp_channel *channel, uintptr_t *id);
+int gv_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+
+int gv_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+int gv_spin_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc, uint64_t budget_ns);
+
+/* The chain is laid out as an array: wr[0..n). */
+struct gv_posted gv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, int n);
+struct gv_posted gv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, int n);
+
+#endif

@@ -1,0 +1,42 @@
+package ibverbs
+
+// SGE names memory of a work request, laid out as struct ibv_sge. MR.SGE
+// makes one.
+type SGE struct {
+	Addr   uint64
+	Length uint32 // bytes; 0 means 2^31 to some devices: leave the SGE out instead
+	LKey   uint32
+}
+
+// SendWR is a work request for a send queue (struct ibv_send_wr). PostSend
+// copies it, SGList and Inline; the memory that SGList names is the device's
+// until the work request's completion, or a later one's of the same QP, has
+// been polled.
+type SendWR struct {
+	WRID   uint64 // comes back in the completion
+	Opcode WROpcode
+	Flags  SendFlags
+	SGList []SGE // what to send or write, or where a READ or an atomic puts what it gets
+
+	// Inline is sent in place of SGList when it is not nil: its bytes are
+	// copied by PostSend, and need no registration. At most
+	// QPCap.MaxInlineData bytes; not for a READ or an atomic.
+	Inline []byte
+
+	ImmData        uint32 // host byte order; for the opcodes WithImm
+	InvalidateRKey uint32 // for WRSendWithInv and WRLocalInv
+
+	RemoteAddr uint64 // WRITE, READ and atomics
+	RKey       uint32 // likewise
+
+	CompareAdd uint64 // atomics: the value to compare with or to add
+	Swap       uint64 // ATOMIC_CMP_AND_SWP: the new value
+}
+
+// RecvWR is a work request for a receive queue (struct ibv_recv_wr). The
+// memory that SGList names is the device's until the completion has been
+// polled.
+type RecvWR struct {
+	WRID   uint64 // comes back in the completion
+	SGList []SGE
+}
