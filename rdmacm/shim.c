@@ -1,0 +1,138 @@
+#include "shim.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void copy_addr(uint8_t *out, const struct sockaddr *sa)
+{
+	switch (sa->sa_family) {
+	case AF_INET:
+		memcpy(out, sa, sizeof(struct sockaddr_in));
+		break;
+	case AF_INET6:
+		memcpy(out, sa, sizeof(struct sockaddr_in6));
+		break;
+	}
+}
+
+void gv_cm_route(struct rdma_cm_id *id, struct gv_cm_route *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->transport = IBV_TRANSPORT_UNKNOWN;
+	if (id->verbs) {
+		strncpy(out->device, id->verbs->device->name,
+			sizeof(out->device) - 1);
+		out->transport = id->verbs->device->transport_type;
+	}
+	out->port_num = id->port_num;
+	copy_addr(out->src, rdma_get_local_addr(id));
+	copy_addr(out->dst, rdma_get_peer_addr(id));
+	memcpy(out->sgid, &id->route.addr.addr.ibaddr.sgid, sizeof(out->sgid));
+	memcpy(out->dgid, &id->route.addr.addr.ibaddr.dgid, sizeof(out->dgid));
+}
+
+static void copy_private_data(struct gv_cm_event *out, const void *data,
+			      uint8_t len)
+{
+	if (!data)
+		return;
+	out->private_data_len = len;
+	memcpy(out->private_data, data, len);
+}
+
+static void copy_param(const struct rdma_cm_event *ev, struct gv_cm_event *out)
+{
+	const struct rdma_conn_param *conn = &ev->param.conn;
+	const struct rdma_ud_param *ud = &ev->param.ud;
+
+	switch (ev->event) {
+	case RDMA_CM_EVENT_MULTICAST_JOIN:
+	case RDMA_CM_EVENT_MULTICAST_ERROR:
+		/* private_data is the caller's context here, not data. */
+		out->qp_num = ud->qp_num;
+		out->qkey = ud->qkey;
+		return;
+	default:
+		break;
+	}
+	if (out->is_ud) {
+		out->qp_num = ud->qp_num;
+		out->qkey = ud->qkey;
+		copy_private_data(out, ud->private_data, ud->private_data_len);
+		return;
+	}
+	out->responder_resources = conn->responder_resources;
+	out->initiator_depth = conn->initiator_depth;
+	out->flow_control = conn->flow_control;
+	out->retry_count = conn->retry_count;
+	out->rnr_retry_count = conn->rnr_retry_count;
+	out->srq = conn->srq;
+	out->qp_num = conn->qp_num;
+	copy_private_data(out, conn->private_data, conn->private_data_len);
+}
+
+int gv_cm_get_event(struct rdma_event_channel *channel, uintptr_t new_token,
+		    struct gv_cm_event *out)
+{
+	struct rdma_cm_event *ev;
+	struct rdma_cm_id *id;
+
+	memset(out, 0, sizeof(*out));
+	errno = 0;
+	if (rdma_get_cm_event(channel, &ev))
+		return errno ? -errno : -EIO;
+
+	id = ev->id;
+	out->type = ev->event;
+	out->status = ev->status;
+	/* A step that librdmacm took itself failed: the reason is in errno. */
+	if (ev->status == -1 && errno)
+		out->status = -errno;
+	out->is_ud = id->qp_type == IBV_QPT_UD;
+	copy_param(ev, out);
+	if (ev->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		out->listen_token = (uintptr_t)ev->listen_id->context;
+		id->context = (void *)new_token;
+		out->new_id = id;
+	}
+	out->token = (uintptr_t)id->context;
+	gv_cm_route(id, &out->route);
+	/* From here on rdma_destroy_id may free id at any time. */
+	rdma_ack_cm_event(ev);
+	return 0;
+}
+
+int gv_cm_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id,
+		    uintptr_t token, int ps)
+{
+	return rdma_create_id(channel, id, (void *)token, ps);
+}
+
+int gv_cm_bind_addr(struct rdma_cm_id *id, const uint8_t *addr)
+{
+	struct sockaddr_storage sa = {};
+
+	memcpy(&sa, addr, sizeof(struct sockaddr_in6));
+	return rdma_bind_addr(id, (struct sockaddr *)&sa);
+}
+
+int gv_cm_resolve_addr(struct rdma_cm_id *id, const uint8_t *src,
+		       const uint8_t *dst, int timeout_ms)
+{
+	struct sockaddr_storage from = {}, to = {};
+
+	memcpy(&from, src, sizeof(struct sockaddr_in6));
+	memcpy(&to, dst, sizeof(struct sockaddr_in6));
+	return rdma_resolve_addr(id,
+				 from.ss_family ? (struct sockaddr *)&from : NULL,
+				 (struct sockaddr *)&to, timeout_ms);
+}
+
+int gv_cm_set_option(struct rdma_cm_id *id, int optname, int value, int len)
+{
+	uint8_t byte = value;
+
+	if (len == 1)
+		return rdma_set_option(id, RDMA_OPTION_ID, optname, &byte, 1);
+	return rdma_set_option(id, RDMA_OPTION_ID, optname, &value, sizeof(value));
+}
