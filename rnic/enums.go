@@ -1,6 +1,11 @@
 package rnic
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // NodeType is what kind of node an RNIC is (enum rdma_node_type).
 type NodeType uint8
@@ -24,6 +29,9 @@ func (n NodeType) String() string { return enumName("NodeType", nodeTypeNames, u
 // MarshalText is String.
 func (n NodeType) MarshalText() ([]byte, error) { return []byte(n.String()), nil }
 
+// UnmarshalText reads what MarshalText writes.
+func (n *NodeType) UnmarshalText(b []byte) error { return enumValue(n, "NodeType", nodeTypeNames, b) }
+
 // Protocol is what an RNIC, or one port of it, speaks on the wire.
 type Protocol uint8
 
@@ -43,6 +51,9 @@ func (p Protocol) String() string { return enumName("Protocol", protocolNames, u
 
 // MarshalText is String.
 func (p Protocol) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (p *Protocol) UnmarshalText(b []byte) error { return enumValue(p, "Protocol", protocolNames, b) }
 
 // protocolByNetlink maps RDMA_NLDEV_ATTR_DEV_PROTOCOL.
 var protocolByNetlink = map[string]Protocol{
@@ -70,6 +81,11 @@ func (s PortState) String() string { return enumName("PortState", portStateNames
 // MarshalText is String.
 func (s PortState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
+// UnmarshalText reads what MarshalText writes.
+func (s *PortState) UnmarshalText(b []byte) error {
+	return enumValue(s, "PortState", portStateNames, b)
+}
+
 // PhysState is a port's physical state (enum ib_port_phys_state).
 type PhysState uint8
 
@@ -85,13 +101,19 @@ const (
 	PhysStatePhyTest                   PhysState = 7
 )
 
-var physStateNames = []string{"NOP", "SLEEP", "POLLING", "DISABLED", "ARMED", "LINK_UP", "LINK_ERROR_RECOVER", "PHY_TEST"}
+var physStateNames = []string{"NOP", "SLEEP", "POLLING", "DISABLED", "TRAINING", "LINK_UP", "LINK_ERROR_RECOVER", "PHY_TEST"}
 
-// String is the name that rdma-link(8) prints, or PhysState(9).
+// String is the name that rdma-link(8) prints, or PhysState(9); but TRAINING,
+// which rdma-link calls ARMED after the port state that it is not.
 func (s PhysState) String() string { return enumName("PhysState", physStateNames, uint8(s)) }
 
 // MarshalText is String.
 func (s PhysState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (s *PhysState) UnmarshalText(b []byte) error {
+	return enumValue(s, "PhysState", physStateNames, b)
+}
 
 // LinkLayer is what a port's link is.
 type LinkLayer uint8
@@ -110,6 +132,11 @@ func (l LinkLayer) String() string { return enumName("LinkLayer", linkLayerNames
 
 // MarshalText is String.
 func (l LinkLayer) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (l *LinkLayer) UnmarshalText(b []byte) error {
+	return enumValue(l, "LinkLayer", linkLayerNames, b)
+}
 
 // GIDType says how packets from a GID are encapsulated.
 type GIDType uint8
@@ -130,9 +157,28 @@ func (t GIDType) String() string { return enumName("GIDType", gidTypeNames, uint
 // MarshalText is String.
 func (t GIDType) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
+// UnmarshalText reads what MarshalText writes.
+func (t *GIDType) UnmarshalText(b []byte) error { return enumValue(t, "GIDType", gidTypeNames, b) }
+
+// enumName is names[v], or T(v) for a value that a newer kernel may have.
 func enumName(typ string, names []string, v uint8) string {
 	if int(v) < len(names) {
 		return names[v]
 	}
 	return fmt.Sprintf("%s(%d)", typ, v)
+}
+
+func enumValue[T ~uint8](v *T, typ string, names []string, text []byte) error {
+	s := string(text)
+	if i := slices.Index(names, s); i >= 0 {
+		*v = T(i)
+		return nil
+	}
+	num, ok := strings.CutPrefix(s, typ+"(")
+	n, err := strconv.ParseUint(strings.TrimSuffix(num, ")"), 10, 8)
+	if !ok || err != nil {
+		return fmt.Errorf("%.40q is no %s", s, typ)
+	}
+	*v = T(n)
+	return nil
 }

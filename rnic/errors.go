@@ -60,3 +60,10 @@ func (p Problem) String() string { return printable(p.Source) + ": " + p.Err.Err
 
 // MarshalText makes a Problem one line of text in JSON.
 func (p Problem) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText reads what MarshalText writes, as a Problem that prints alike.
+func (p *Problem) UnmarshalText(b []byte) error {
+	source, text, _ := strings.Cut(string(b), ": ")
+	*p = Problem{Source: source, Err: errors.New(text)}
+	return nil
+}

@@ -38,16 +38,12 @@ func (r *reader) gidType(file []string, p Protocol) GIDType {
 	return parsed(r.sysfs, r.gidAttr(file), func(s string) (GIDType, error) { return parseGIDType(s, p) }, file...)
 }
 
-// gidNetdev falls back to the port's netdev for iWARP, whose one GID is that
-// netdev's MAC: siw on 6.1 answers EINVAL here.
+// gidNetdev is the netdev that the entry's address is on. InfiniBand has none.
 func (r *reader) gidNetdev(file []string, p Port) string {
-	v := ""
-	if p.Protocol != ProtocolIB && p.Protocol != ProtocolOPA {
-		v = r.gidAttr(file)
+	if p.Protocol == ProtocolIB || p.Protocol == ProtocolOPA {
+		return ""
 	}
-	if v == "" && p.Protocol == ProtocolIWARP {
-		return p.Netdev
-	}
+	v := r.gidAttr(file)
 	if v != "" && checkName("netdev", v, maxNetdev) != nil {
 		r.problem(r.path(file...), errors.New("not a netdev's name"))
 		return ""
@@ -56,7 +52,7 @@ func (r *reader) gidNetdev(file []string, p Port) string {
 }
 
 // gidAttr reads an attribute of a GID entry. EINVAL is how the kernel says that
-// the entry has none of it, or has just become empty.
+// the entry has none of it, or has just become empty; siw on 6.1 always does.
 func (r *reader) gidAttr(file []string) string {
 	path := r.path(file...)
 	v, err := readAttr(path)

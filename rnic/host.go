@@ -2,12 +2,10 @@ package rnic
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
-
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 )
 
 // Host says where to read: the zero Host is the machine, in the calling
@@ -21,8 +19,7 @@ type Host struct {
 	// running kernel.
 	NoNetlink bool
 
-	query queryFunc                                 // nil: the kernel's
-	addrs func(ifindex int) ([]netlink.Addr, error) // nil: the kernel's
+	fake *kernel // nil: the kernel
 }
 
 // List lists all RNICs of the machine, by name. See Host.List.
@@ -98,7 +95,7 @@ type device struct {
 func (h Host) devices() ([]device, error) {
 	var nlErr error
 	if !h.NoNetlink {
-		found, err := h.netlink().devices()
+		found, err := h.kernel().query.devices()
 		if err == nil {
 			out := make([]device, 0, len(found))
 			for _, d := range found {
@@ -112,7 +109,10 @@ func (h Host) devices() ([]device, error) {
 	}
 	names, err := h.sysfsNames()
 	if err != nil {
-		return nil, errors.Join(err, nlErr)
+		if nlErr != nil {
+			err = fmt.Errorf("%w; RDMA netlink: %w", err, nlErr)
+		}
+		return nil, err
 	}
 	if nlErr != nil && len(names) == 0 {
 		// Nothing in sysfs does not mean nothing when netlink failed.
@@ -166,21 +166,4 @@ func (h Host) dev() string {
 		return "/dev"
 	}
 	return h.Dev
-}
-
-func (h Host) netlink() queryFunc {
-	if h.query != nil {
-		return h.query
-	}
-	return queryKernel
-}
-
-// hasNetAdmin reports whether the process may change RDMA links.
-func hasNetAdmin() bool {
-	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	if err := unix.Capget(&hdr, &data[0]); err != nil {
-		return unix.Geteuid() == 0
-	}
-	return data[0].Effective&(1<<unix.CAP_NET_ADMIN) != 0
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -58,7 +57,7 @@ func (h Host) AddLink(ctx context.Context, l Link) error {
 	if done, err := h.hasLink(l); done || err != nil {
 		return err
 	}
-	err := netlink.RdmaLinkAdd(l.Name, l.Type, l.Netdev)
+	err := h.kernel().add(l.Name, l.Type, l.Netdev)
 	if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENFILE) {
 		// Another process may have added the very same link meanwhile.
 		if done, again := h.hasLink(l); done || again != nil {
@@ -66,7 +65,8 @@ func (h Host) AddLink(ctx context.Context, l Link) error {
 		}
 	}
 	if err != nil {
-		return fail(h.explainAdd(l, err))
+		hint, err := h.explainAdd(l, err)
+		return fail(err, hint)
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (h Host) linkOf(d device) (typ, netdev string, err error) {
 	if !d.netlink {
 		return "", "", errNoNetlink
 	}
-	ports, err := h.netlink().ports(d.index)
+	ports, err := h.kernel().query.ports(d.index)
 	if err != nil {
 		return "", "", err
 	}
@@ -130,28 +130,28 @@ func (h Host) linkOf(d device) (typ, netdev string, err error) {
 }
 
 // explainAdd says what the kernel's answer means for l.
-func (h Host) explainAdd(l Link, err error) (error, string) {
+func (h Host) explainAdd(l Link, err error) (hint string, _ error) {
 	typ := linkTypes[l.Type]
 	loaded := h.moduleLoaded(typ.module)
 	switch {
-	case errors.Is(err, unix.EPERM) && !hasNetAdmin():
-		return err, "changing RDMA links needs root (CAP_NET_ADMIN): run it with sudo"
+	case errors.Is(err, unix.EPERM) && !h.kernel().netAdmin():
+		return "changing RDMA links needs root (CAP_NET_ADMIN): run it with sudo", err
 	case errors.Is(err, unix.EPERM):
-		return err, fmt.Sprintf("the %s driver refuses netdev %s: use the device below it if it is a VLAN, and the initial user namespace", l.Type, l.Netdev)
+		return fmt.Sprintf("the %s driver refuses netdev %s: use the device below it if it is a VLAN, and the initial user namespace", l.Type, l.Netdev), err
 	case errors.Is(err, unix.ENODEV):
-		return err, fmt.Sprintf("no netdev %s in this network namespace: `ip link` lists them", printable(l.Netdev))
+		return fmt.Sprintf("no netdev %s in this network namespace: `ip link` lists them", printable(l.Netdev)), err
 	case errors.Is(err, unix.EPROTONOSUPPORT), errors.Is(err, unix.EINVAL) && !loaded:
-		return ErrNoModule, typ.module + ".ko: " + typ.hint
+		return typ.module + ".ko: " + typ.hint, ErrNoModule
 	case errors.Is(err, unix.ENOENT) && l.Type == "rxe":
-		return err, "rxe needs a crc32 module here: `modprobe crc32_generic`"
+		return "rxe needs a crc32 module here: `modprobe crc32_generic`", err
 	case errors.Is(err, unix.EEXIST):
-		return err, fmt.Sprintf("netdev %s already carries %s: a netdev can have one link of a type", l.Netdev, h.linkOn(l))
+		return fmt.Sprintf("netdev %s already carries %s: a netdev can have one link of a type", l.Netdev, h.linkOn(l)), err
 	case errors.Is(err, unix.ENFILE):
-		return unix.EEXIST, "a device of that name is in another network namespace: choose another name"
+		return "a device of that name is in another network namespace: choose another name", unix.EEXIST
 	case errors.Is(err, unix.EINVAL):
-		return err, fmt.Sprintf("the %s driver refuses netdev %s: it must be an Ethernet device", l.Type, l.Netdev)
+		return fmt.Sprintf("the %s driver refuses netdev %s: it must be an Ethernet device", l.Type, l.Netdev), err
 	}
-	return err, "`dmesg | tail` may say why"
+	return "`dmesg | tail` may say why", err
 }
 
 func (h Host) moduleLoaded(module string) bool {
@@ -186,7 +186,7 @@ func (h Host) DelLink(ctx context.Context, name string) error {
 	} else if !there {
 		return nil
 	}
-	err := netlink.RdmaLinkDel(name)
+	err := h.kernel().del(name)
 	if err == nil {
 		return nil
 	}

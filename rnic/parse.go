@@ -71,19 +71,31 @@ func parseGIDType(s string, p Protocol) (GIDType, error) {
 func parseRate(s string) (float64, error) {
 	num, rest, _ := strings.Cut(s, " ")
 	v, err := strconv.ParseFloat(num, 64)
-	if err != nil || v < 0 || v > 1e6 || !strings.HasPrefix(rest, "Gb/sec") {
+	if err != nil || !(v >= 0 && v <= 1e6) || !strings.HasPrefix(rest, "Gb/sec") {
 		return 0, fmt.Errorf("%.40q is not of the form \"100 Gb/sec (4X EDR)\"", s)
 	}
 	return v, nil
 }
 
-// parseInt reads a decimal number such as an MTU, ifindex or NUMA node.
+// parseInt reads a decimal number that is not negative: an MTU, an ifindex.
 func parseInt(s string) (int, error) {
-	n, err := strconv.ParseInt(s, 10, 32)
+	n, err := strconv.ParseUint(s, 10, 31)
 	if err != nil {
 		return 0, fmt.Errorf("%.40q is not a number", s)
 	}
 	return int(n), nil
+}
+
+// parseNUMA reads numa_node, whose -1 means none.
+func parseNUMA(s string) (int, error) {
+	if s == "-1" {
+		return -1, nil
+	}
+	n, err := parseInt(s)
+	if err != nil {
+		return -1, err
+	}
+	return n, nil
 }
 
 // parseLID reads "0x1a".

@@ -1,6 +1,7 @@
 package rnic
 
 import (
+	"net"
 	"slices"
 	"strconv"
 )
@@ -14,7 +15,7 @@ func (r *reader) ports() []Port {
 	fromNetlink := map[int]nldevPort{}
 	var numbers []int
 	if r.dev.netlink {
-		ports, err := r.h.netlink().ports(r.dev.index)
+		ports, err := r.h.kernel().query.ports(r.dev.index)
 		if err != nil {
 			r.problem("netlink RDMA_NLDEV_CMD_PORT_GET", err)
 		}
@@ -95,6 +96,12 @@ func (r *reader) netdev(p *Port, haveNetlink bool) {
 	if p.Netdev == "" {
 		return
 	}
+	for i := range p.GIDs {
+		// An iWARP GID is the netdev's MAC, whatever the entry says.
+		if p.Protocol == ProtocolIWARP && p.GIDs[i].Netdev == "" {
+			p.GIDs[i].Netdev = p.Netdev
+		}
+	}
 	if !slices.Contains(p.Netdevs, p.Netdev) {
 		p.Netdevs = slices.Insert(p.Netdevs, 0, p.Netdev)
 	}
@@ -130,7 +137,8 @@ func (r *reader) ipoib(port int) []string {
 }
 
 // netdevFromSysfs is the second source: rxe's own attribute, then the owner of
-// the first GID (the port's own address comes first in the table).
+// the first GID (the port's own address comes first in the table), then, for
+// iWARP, the netdev whose MAC the GID is.
 func (r *reader) netdevFromSysfs(p *Port) string {
 	if v := r.may(r.at("parent")...); v != "" {
 		return v
@@ -138,7 +146,26 @@ func (r *reader) netdevFromSysfs(p *Port) string {
 	if len(p.Netdevs) > 0 {
 		return p.Netdevs[0]
 	}
+	if p.Protocol == ProtocolIWARP && len(p.GIDs) > 0 {
+		return r.netdevByMAC(net.HardwareAddr(p.GIDs[0].GID[:6]).String())
+	}
 	return ""
+}
+
+// netdevByMAC is the one netdev with that address. A VLAN shares the address
+// of the device below it: of several, none.
+func (r *reader) netdevByMAC(mac string) string {
+	found := ""
+	for _, name := range r.list("class", "net") {
+		if r.may("class", "net", name, "address") != mac {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = name
+	}
+	return found
 }
 
 // Header bytes that the kernel's MTU rules leave room for.

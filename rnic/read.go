@@ -1,11 +1,9 @@
 package rnic
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -36,7 +34,11 @@ func (h Host) read(d device) (RNIC, error) {
 	r := h.reader(d)
 	if err := checkName("RNIC", d.name, maxName); err != nil {
 		// A name that is no path element cannot be looked up in sysfs.
-		r.problem("netlink RDMA_NLDEV_CMD_GET", err)
+		source := "netlink RDMA_NLDEV_CMD_GET"
+		if !d.netlink {
+			source = r.path("class", "infiniband")
+		}
+		r.problem(source, err)
 		out.Problems = r.problems
 		return out, nil
 	}
@@ -86,7 +88,7 @@ func (r *reader) identity(out *RNIC) {
 // and siw may hang below the bus device of their netdev.
 func (r *reader) driver(nodeDesc string) string {
 	if r.dev.netlink {
-		c, err := r.h.netlink().uverbs(r.dev.index)
+		c, err := r.h.kernel().query.uverbs(r.dev.index)
 		if err == nil && c.driverID != 0 {
 			return driverName(c.driverID)
 		}
@@ -140,24 +142,29 @@ func (r *reader) walkUp(dir string) (pci string, numa int) {
 		return "", -1
 	}
 	numa = -1
-	found := false
-	for ; len(dir) > len(root) && strings.HasPrefix(dir, root); dir = filepath.Dir(dir) {
-		if !found {
-			v, err := readAttr(filepath.Join(dir, "numa_node"))
-			switch {
-			case err == nil:
-				found = true
-				if numa, err = parseInt(v); err != nil || numa < -1 {
-					r.problem(filepath.Join(dir, "numa_node"), errors.Join(err, strconv.ErrRange))
-					numa = -1
-				}
-			case !absent(err):
-				r.problem(filepath.Join(dir, "numa_node"), err)
-			}
+	known := false
+	for ; strings.HasPrefix(dir, root+"/"); dir = filepath.Dir(dir) {
+		if !known {
+			numa, known = r.numaNode(filepath.Join(dir, "numa_node"))
 		}
 		if isPCIAddress(filepath.Base(dir)) {
 			return filepath.Base(dir), numa
 		}
 	}
 	return "", numa
+}
+
+func (r *reader) numaNode(path string) (node int, known bool) {
+	v, err := readAttr(path)
+	if err == nil {
+		node, err = parseNUMA(v)
+		known = true
+	}
+	switch {
+	case err == nil:
+		return node, true
+	case !absent(err):
+		r.problem(path, err)
+	}
+	return -1, known
 }

@@ -85,3 +85,9 @@ func (d DevNum) String() string { return fmt.Sprintf("%d:%d", d.Major, d.Minor) 
 
 // MarshalText is String.
 func (d DevNum) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (d *DevNum) UnmarshalText(b []byte) (err error) {
+	*d, err = parseDevNum(string(b))
+	return err
+}

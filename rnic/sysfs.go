@@ -33,10 +33,16 @@ func (s *sysfs) problem(source string, err error) {
 	s.problems = append(s.problems, Problem{Source: source, Err: err})
 }
 
-// must reads an attribute that every device has: its absence is a problem too.
+var errEmpty = errors.New("empty")
+
+// must reads an attribute that every device has: if it is not there or has no
+// value, that is a problem too.
 func (s *sysfs) must(elem ...string) string {
 	path := s.path(elem...)
 	v, err := readAttr(path)
+	if err == nil && v == "" {
+		err = errEmpty
+	}
 	if err != nil {
 		s.problem(path, err)
 	}

@@ -117,27 +117,14 @@ func (h Host) portMissing(p Port) []string {
 	if len(p.GIDs) == 0 {
 		return append(missing, "no GID in the table")
 	}
-	if p.Protocol != ProtocolRoCE || p.Netdev == "" || len(p.GIDs) == p.GIDTableLen {
+	if h.NoNetlink || p.Protocol != ProtocolRoCE || p.Netdev == "" || len(p.GIDs) == p.GIDTableLen {
 		return missing // no address to expect, or no room for it
 	}
-	addrs, err := h.addresses(p)
+	addrs, err := h.kernel().addrs(p.NetdevIndex)
 	if err != nil {
 		return append(missing, fmt.Sprintf("addresses of netdev %s: %v", printable(p.Netdev), err))
 	}
 	return append(missing, addressesMissing(p, addrs)...)
-}
-
-// addresses lists the addresses that the kernel makes GIDs of. A tree that is
-// not of this machine has none to offer.
-func (h Host) addresses(p Port) ([]netlink.Addr, error) {
-	if h.NoNetlink {
-		return nil, nil
-	}
-	if h.addrs != nil {
-		return h.addrs(p.NetdevIndex)
-	}
-	link := &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: p.NetdevIndex, Name: p.Netdev}}
-	return netlink.AddrList(link, netlink.FAMILY_ALL)
 }
 
 func addressesMissing(p Port, addrs []netlink.Addr) []string {
