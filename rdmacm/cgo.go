@@ -30,7 +30,7 @@ var (
 
 // retErr reads librdmacm's convention, -1 with errno set. ret and errno come
 // from one C call.
-func retErr(ret C.int, errno error) error {
+func retErr(ret int, errno error) error {
 	switch {
 	case ret == 0:
 		return nil
@@ -69,12 +69,12 @@ func cGetEvent(c *cChannel, newToken uint64, ev *cEvent) error {
 func cCreateID(c *cChannel, token uint64, ps PortSpace) (*cID, error) {
 	var id *cID
 	ret, errno := C.gv_cm_create_id(c, &id, C.uintptr_t(token), C.int(ps))
-	return id, retErr(ret, errno)
+	return id, retErr(int(ret), errno)
 }
 
 func cDestroyID(id *cID) error {
 	ret, errno := C.rdma_destroy_id(id)
-	return retErr(ret, errno)
+	return retErr(int(ret), errno)
 }
 
 func cReadRoute(id *cID) route {
@@ -88,22 +88,22 @@ func bytePtr(sa *sockaddr) *C.uint8_t { return (*C.uint8_t)(unsafe.Pointer(&sa[0
 
 func cBindAddr(id *cID, addr sockaddr) error {
 	ret, errno := C.gv_cm_bind_addr(id, bytePtr(&addr))
-	return retErr(ret, errno)
+	return retErr(int(ret), errno)
 }
 
 func cResolveAddr(id *cID, src, dst sockaddr, timeoutMs int) error {
 	ret, errno := C.gv_cm_resolve_addr(id, bytePtr(&src), bytePtr(&dst), C.int(timeoutMs))
-	return retErr(ret, errno)
+	return retErr(int(ret), errno)
 }
 
 func cResolveRoute(id *cID, timeoutMs int) error {
 	ret, errno := C.rdma_resolve_route(id, C.int(timeoutMs))
-	return retErr(ret, errno)
+	return retErr(int(ret), errno)
 }
 
 func cListen(id *cID, backlog int) error {
 	ret, errno := C.rdma_listen(id, C.int(backlog))
-	return retErr(ret, errno)
+	return retErr(int(ret), errno)
 }
 
 // connParam lays p out for C. The private data must be in C memory, since a
@@ -133,34 +133,34 @@ func cConnect(id *cID, p ConnParam) error {
 	param, free := connParam(p)
 	defer free()
 	ret, errno := C.rdma_connect(id, &param)
-	return retErr(ret, errno)
+	return retErr(int(ret), errno)
 }
 
 func cAccept(id *cID, p ConnParam) error {
 	param, free := connParam(p)
 	defer free()
 	ret, errno := C.rdma_accept(id, &param)
-	return retErr(ret, errno)
+	return retErr(int(ret), errno)
 }
 
 func cEstablish(id *cID) error {
 	ret, errno := C.rdma_establish(id)
-	return retErr(ret, errno)
+	return retErr(int(ret), errno)
 }
 
 func cReject(id *cID, data []byte) error {
 	ret, errno := C.rdma_reject(id, unsafe.Pointer(unsafe.SliceData(data)), C.uint8_t(len(data)))
-	return retErr(ret, errno)
+	return retErr(int(ret), errno)
 }
 
 func cDisconnect(id *cID) error {
 	ret, errno := C.rdma_disconnect(id)
-	return retErr(ret, errno)
+	return retErr(int(ret), errno)
 }
 
 func cMigrate(id *cID, to *cChannel) error {
 	ret, errno := C.rdma_migrate_id(id, to)
-	return retErr(ret, errno)
+	return retErr(int(ret), errno)
 }
 
 // Options of an ID, by the size that the kernel insists on.
@@ -173,7 +173,7 @@ const (
 
 func cSetOption(id *cID, opt, value, size int) error {
 	ret, errno := C.gv_cm_set_option(id, C.int(opt), C.int(value), C.int(size))
-	return retErr(ret, errno)
+	return retErr(int(ret), errno)
 }
 
 func cInitQPAttr(id *cID, state ibverbs.QPState) (ibverbs.QPAttr, ibverbs.QPAttrMask, error) {
@@ -181,7 +181,7 @@ func cInitQPAttr(id *cID, state ibverbs.QPState) (ibverbs.QPAttr, ibverbs.QPAttr
 	var mask C.int
 	attr.qp_state = uint32(state)
 	ret, errno := C.rdma_init_qp_attr(id, &attr, &mask)
-	if err := retErr(ret, errno); err != nil {
+	if err := retErr(int(ret), errno); err != nil {
 		return ibverbs.QPAttr{}, 0, err
 	}
 	return bridge.QPAttrFromC(unsafe.Pointer(&attr)).(ibverbs.QPAttr), ibverbs.QPAttrMask(mask), nil

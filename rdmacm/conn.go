@@ -43,6 +43,8 @@ type Conn struct {
 	end  context.CancelCauseFunc
 	gone chan struct{} // closed when the connection manager has nothing more to say
 
+	user atomic.Pointer[any]
+
 	removed     atomic.Bool // the device is gone
 	closeMu     sync.Mutex
 	established bool
@@ -130,6 +132,18 @@ func (c *Conn) Own(r io.Closer) {
 	c.closeMu.Lock()
 	defer c.closeMu.Unlock()
 	c.owned = append(c.owned, r)
+}
+
+// SetUserData keeps a value with the connection, such as what Config.Prepare
+// made for it; UserData gives it back.
+func (c *Conn) SetUserData(v any) { c.user.Store(&v) }
+
+// UserData is what SetUserData was given; nil if it was not.
+func (c *Conn) UserData() any {
+	if v := c.user.Load(); v != nil {
+		return *v
+	}
+	return nil
 }
 
 // Disconnect ends the connection but keeps its QP, CQs and memory, so that

@@ -54,8 +54,7 @@ func (d *Dialer) DialContext(ctx context.Context, address string) (*Conn, error)
 	if err != nil {
 		return nil, wrap("rdma_resolve_addr", address, waitErr(ctx, err))
 	}
-	if addrs[0].Addr().IsUnspecified() {
-		err := hint(syscall.EINVAL, "the address names no host")
+	if err := checkTarget(addrs[0]); err != nil {
 		return nil, wrap("rdma_resolve_addr", address, err)
 	}
 	var first error
@@ -72,6 +71,17 @@ func (d *Dialer) DialContext(ctx context.Context, address string) (*Conn, error)
 		}
 	}
 	return nil, first
+}
+
+// checkTarget refuses what only a listener can use.
+func checkTarget(addr netip.AddrPort) error {
+	switch {
+	case addr.Addr().IsUnspecified():
+		return hint(syscall.EINVAL, "the address names no host")
+	case addr.Port() == 0:
+		return hint(syscall.EINVAL, "the address names no port")
+	}
+	return nil
 }
 
 // dial tries one address.
