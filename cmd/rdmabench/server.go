@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/goverbs/goverbs/internal/bench"
+)
+
+// defaultPort is where a server listens and a client looks for it.
+const defaultPort = 18520
+
+func (a *app) serverCommand() *cobra.Command {
+	var addr addresses
+	var listen string
+	var once, quiet bool
+	var controlFD int
+	cmd := &cobra.Command{
+		Use:   "server",
+		Short: "Serve a client on another host",
+		Long: `Serve clients on other hosts, one at a time, until Ctrl-C.
+
+A server does what any client asks, and uses up to 512 MiB of memory for it: run it
+where only your own hosts reach it.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			transports, err := a.transports(addr)
+			if err != nil {
+				return err
+			}
+			s := &bench.Server{Transports: transports, Environment: bench.ReadEnvironment()}
+			if controlFD >= 0 {
+				return serveFD(cmd.Context(), s, controlFD)
+			}
+			if !quiet {
+				s.Log = func(format string, args ...any) { fmt.Fprintf(a.err, format+"\n", args...) }
+			}
+			return a.serve(cmd.Context(), s, listen, once)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&listen, "listen", ":"+strconv.Itoa(defaultPort), "address and port for clients")
+	f.BoolVar(&once, "once", false, "end after the first client")
+	f.BoolVar(&quiet, "quiet", false, "say nothing about what clients do")
+	f.IntVar(&controlFD, "control-fd", -1, "serve the one client at this descriptor (used by compare)")
+	_ = f.MarkHidden("control-fd") // it exists
+	addr.register(cmd, "that which the client connected to")
+	return cmd
+}
+
+// serveFD serves the client that started this process. It ends in silence when that
+// client goes: it is the client that has something to say.
+func serveFD(ctx context.Context, s *bench.Server, fd int) error {
+	file := os.NewFile(uintptr(fd), "control")
+	if file == nil {
+		return usageError{fmt.Errorf("--control-fd %d is not a descriptor", fd)}
+	}
+	conn, err := net.FileConn(file)
+	file.Close()
+	if err != nil {
+		return usageError{fmt.Errorf("--control-fd %d: %w", fd, err)}
+	}
+	s.Serve(ctx, conn)
+	return nil
+}
+
+// serve accepts clients until ctx ends.
+func (a *app) serve(ctx context.Context, s *bench.Server, listen string, once bool) error {
+	ln, err := net.Listen("tcp", listen)
+	if err != nil {
+		var op *net.OpError
+		if errors.As(err, &op) && op.Op == "listen" && op.Addr == nil {
+			return usageError{fmt.Errorf("--listen %q: %w", listen, op.Err)}
+		}
+		return err
+	}
+	defer ln.Close()
+	stop := context.AfterFunc(ctx, func() { ln.Close() })
+	defer stop()
+	fmt.Fprintf(a.out, "rdmabench server listening on %s\n", ln.Addr())
+
+	sessions := newSessions(s)
+	defer sessions.wait()
+	for {
+		conn, err := ln.Accept()
+		if ctx.Err() != nil {
+			return nil // Ctrl-C is how a server ends
+		}
+		if err != nil {
+			return err
+		}
+		done := sessions.start(ctx, conn)
+		if once && done != nil {
+			ln.Close()
+			return <-done
+		}
+	}
+}
+
+// sessions has one client served at a time: two would measure each other.
+type sessions struct {
+	server *bench.Server
+	busy   chan string // holds the address of the client being served
+	ended  chan struct{}
+}
+
+func newSessions(s *bench.Server) *sessions {
+	return &sessions{server: s, busy: make(chan string, 1), ended: make(chan struct{}, 1)}
+}
+
+// start serves conn. It returns nil if another client is being served, and conn was
+// turned away.
+func (s *sessions) start(ctx context.Context, conn net.Conn) <-chan error {
+	who := conn.RemoteAddr().String()
+	select {
+	case s.busy <- who:
+	default:
+		go turnAway(conn)
+		return nil
+	}
+	done := make(chan error, 1)
+	go func() {
+		s.log("client %s", who)
+		err := s.server.Serve(ctx, conn)
+		if err != nil {
+			s.log("client %s: %v", who, err)
+		} else {
+			s.log("client %s has left", who)
+		}
+		<-s.busy
+		done <- err
+	}()
+	return done
+}
+
+func (s *sessions) log(format string, args ...any) {
+	if s.server.Log != nil {
+		s.server.Log(format, args...)
+	}
+}
+
+// wait returns when no client is served.
+func (s *sessions) wait() { s.busy <- "" }
+
+// turnAway tells a client to come again.
+func turnAway(conn net.Conn) {
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(2 * time.Second))
+	// The client's hello is read, so that closing does not reset the connection
+	// before it has the answer.
+	if _, err := bench.ReadMessage(conn); err != nil {
+		return
+	}
+	_ = bench.WriteMessage(conn, bench.Message{Type: "failed", Failed: &bench.Failed{Error: "busy with another client: try again later"}})
+}
