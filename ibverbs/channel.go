@@ -3,7 +3,6 @@ package ibverbs
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -51,7 +50,7 @@ func (ch *CompChannel) create() error {
 	if err != nil {
 		return err
 	}
-	ch.object = fmt.Sprintf("%s/channel%d", ch.dev.object, channelIDs.Add(1))
+	ch.named("%s/channel%d", ch.dev.object, channelIDs.Add(1))
 	fd, err := pollfd.New(compChannelFD(c), ch.object)
 	if err != nil {
 		destroyCompChannel(c)

@@ -2,7 +2,6 @@ package ibverbs
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"sync/atomic"
 	"syscall"
@@ -88,7 +87,7 @@ func (cq *CQ) create(cqe, vector int) error {
 	var number uint32
 	cq.cq = c
 	number, cq.cqe = cqNumbers(c)
-	cq.object = fmt.Sprintf("%s/cq%d", cq.dev.object, number)
+	cq.named("%s/cq%d", cq.dev.object, number)
 	return nil
 }
 

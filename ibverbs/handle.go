@@ -17,7 +17,7 @@ import (
 // and leaves them after it is destroyed, so that no parent goes first.
 type handle struct {
 	kind    string // as errors count it: "QP", "MR"
-	object  string // ancestry and name: "rxe0/pd3/qp17"; set before the object is returned
+	object  string // ancestry and name: "rxe0/pd3/qp17"; set by named
 	parents []*handle
 
 	refs    atomic.Int64  // calls in flight, plus closedBit
@@ -27,8 +27,8 @@ type handle struct {
 	gone    bool       // destroyed; under closing
 
 	mu       sync.Mutex
-	refuse   bool // no new children: a Close has begun; under mu
-	children map[*handle]struct{}
+	refuse   bool               // no new children: a Close has begun; under mu
+	children map[*handle]string // by name, "" while being created
 
 	leak *leakRecord // debug mode only
 }
@@ -64,10 +64,21 @@ func (h *handle) addChild(child *handle) error {
 		return os.ErrClosed
 	}
 	if h.children == nil {
-		h.children = make(map[*handle]struct{})
+		h.children = make(map[*handle]string)
 	}
-	h.children[child] = struct{}{}
+	h.children[child] = ""
 	return nil
+}
+
+// named gives h its name, once it has been created. Until then only its
+// parents know of it.
+func (h *handle) named(format string, args ...any) {
+	h.object = fmt.Sprintf(format, args...)
+	for _, p := range h.parents {
+		p.mu.Lock()
+		p.children[h] = h.object
+		p.mu.Unlock()
+	}
 }
 
 // disown takes h out of its parents.
@@ -161,10 +172,13 @@ func (h *handle) reopen() {
 }
 
 // countKinds names open children: "1 MR (rxe0/pd3/mr1), 2 QPs (rxe0/pd3/qp17, …)".
-func countKinds(children map[*handle]struct{}) string {
+func countKinds(children map[*handle]string) string {
 	names := make(map[string][]string)
-	for c := range children {
-		names[c.kind] = append(names[c.kind], c.object)
+	for c, name := range children {
+		if name == "" {
+			name = "being created"
+		}
+		names[c.kind] = append(names[c.kind], name)
 	}
 	var parts []string
 	for kind, objects := range names {

@@ -1,7 +1,5 @@
 package ibverbs
 
-import "fmt"
-
 // MR is a memory region: memory that a device may read and write.
 //
 // Its memory is the device's from the moment a work request that names it is
@@ -68,7 +66,7 @@ func (mr *MR) register(access Access) error {
 	var number uint32
 	mr.mr = c
 	mr.lkey, mr.rkey, number = mrKeys(c)
-	mr.object = fmt.Sprintf("%s/mr%d", mr.pd.object, number)
+	mr.named("%s/mr%d", mr.pd.object, number)
 	return nil
 }
 

@@ -1,7 +1,5 @@
 package ibverbs
 
-import "fmt"
-
 // PD is a protection domain: memory regions and QPs work together only within
 // one. It is safe for concurrent use.
 type PD struct {
@@ -24,7 +22,7 @@ func (d *Device) AllocPD() (*PD, error) {
 		return nil, wrap(op, d.object, err)
 	}
 	pd.pd = c
-	pd.object = fmt.Sprintf("%s/pd%d", d.object, pdNumber(c))
+	pd.named("%s/pd%d", d.object, pdNumber(c))
 	watch(pd, &pd.handle)
 	return pd, nil
 }

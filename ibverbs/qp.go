@@ -2,7 +2,6 @@ package ibverbs
 
 import (
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -94,7 +93,7 @@ func (qp *QP) create(attr *QPInitAttr) (err error) {
 		destroyQP(qp.qp)
 		return err
 	}
-	qp.object = fmt.Sprintf("%s/qp%d", qp.pd.object, qp.QPN())
+	qp.named("%s/qp%d", qp.pd.object, qp.QPN())
 	return nil
 }
 

@@ -1,0 +1,10 @@
+package ibverbs_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/goverbs/goverbs/internal/verbstest"
+)
+
+func TestMain(m *testing.M) { os.Exit(verbstest.Main(m)) }

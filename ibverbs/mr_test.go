@@ -1,0 +1,171 @@
+package ibverbs_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/goverbs/goverbs/ibverbs"
+	"github.com/goverbs/goverbs/internal/verbstest"
+)
+
+func TestAllocMR(t *testing.T) {
+	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
+		pd := verbstest.PD(t, target.Dev)
+		for _, size := range []int{1, 100, os.Getpagesize(), 1 << 20} {
+			mr, err := pd.AllocMR(size, verbstest.AllAccess, ibverbs.BufferOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := mr.Bytes()
+			if len(b) != size || cap(b) != size || mr.Len() != size || mr.Addr()%uint64(os.Getpagesize()) != 0 {
+				t.Errorf("%d bytes: len %d, cap %d, at %#x", size, len(b), cap(b), mr.Addr())
+			}
+			if bytes.ContainsFunc(b, func(r rune) bool { return r != 0 }) {
+				t.Errorf("%d bytes: not zeroed", size)
+			}
+			verbstest.Pattern(b, size) // must be writable to the last byte
+			if sge := mr.SGE(1, size-1); sge.Addr != mr.Addr()+1 || int(sge.Length) != size-1 || sge.LKey != mr.LKey() {
+				t.Errorf("SGE %+v", sge)
+			}
+			for range 2 {
+				if err := mr.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			if mr.Bytes() != nil {
+				t.Error("Bytes of a closed region")
+			}
+		}
+	})
+}
+
+func TestMRErrors(t *testing.T) {
+	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
+		pd := verbstest.PD(t, target.Dev)
+		page := os.Getpagesize()
+		readOnly, err := unix.Mmap(-1, 0, page, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Munmap(readOnly)
+		for _, tc := range []struct {
+			name string
+			mr   func() (*ibverbs.MR, error)
+			is   error
+			hint string
+		}{
+			{"no bytes", func() (*ibverbs.MR, error) { return pd.AllocMR(0, verbstest.AllAccess, ibverbs.BufferOptions{}) }, syscall.EINVAL, "at least one byte"},
+			{"negative", func() (*ibverbs.MR, error) { return pd.AllocMR(-1, verbstest.AllAccess, ibverbs.BufferOptions{}) }, syscall.EINVAL, "at least one byte"},
+			{"empty slice", func() (*ibverbs.MR, error) { return pd.RegMR(nil, verbstest.AllAccess) }, syscall.EINVAL, "at least one byte"},
+			{"remote write only", func() (*ibverbs.MR, error) {
+				return pd.AllocMR(page, ibverbs.AccessRemoteWrite, ibverbs.BufferOptions{})
+			}, syscall.EINVAL, "LOCAL_WRITE"},
+			{"read-only memory", func() (*ibverbs.MR, error) { return pd.RegMR(readOnly, ibverbs.AccessLocalWrite) }, syscall.EFAULT, "read-only"},
+			{"odd huge page", func() (*ibverbs.MR, error) {
+				return pd.AllocMR(page, verbstest.AllAccess, ibverbs.BufferOptions{HugePageSize: 3 << 20})
+			}, syscall.EINVAL, "HugePageSize"},
+		} {
+			mr, err := tc.mr()
+			if err == nil {
+				t.Errorf("%s: got %v", tc.name, mr)
+				mr.Close()
+				continue
+			}
+			if !errors.Is(err, tc.is) || !strings.Contains(err.Error(), tc.hint) {
+				t.Errorf("%s: %v; want %v and a word on %q", tc.name, err, tc.is, tc.hint)
+			}
+		}
+	})
+}
+
+// A caller's slice stays where it is through collections, with no other
+// reference to it, while a peer writes to it.
+func TestRegMRPins(t *testing.T) {
+	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
+		a, b := verbstest.Pair(t, target, verbstest.PairCap, nil)
+		src := verbstest.MR(t, a.PD, 8192)
+		for round := range 10 {
+			dst := verbstest.Must[*ibverbs.MR](t)(b.PD.RegMR(make([]byte, 8192), verbstest.AllAccess))
+			verbstest.Pattern(src.Bytes(), round)
+			for range 3 {
+				runtime.GC()
+				_ = make([]byte, 1<<20) // something to take freed memory
+			}
+			verbstest.Post(t, a.QP, ibverbs.SendWR{
+				Opcode: ibverbs.WRRDMAWrite, Flags: ibverbs.SendSignaled, SGList: []ibverbs.SGE{src.SGE(0, 8192)},
+				RemoteAddr: dst.Addr(), RKey: dst.RKey(),
+			})
+			verbstest.Complete(t, a.CQ, 1)
+			// A WRITE's completion is not placement on iWARP: a READ is.
+			back := verbstest.MR(t, a.PD, 8192)
+			verbstest.Post(t, a.QP, ibverbs.SendWR{
+				Opcode: ibverbs.WRRDMARead, Flags: ibverbs.SendSignaled, SGList: []ibverbs.SGE{back.SGE(0, 8192)},
+				RemoteAddr: dst.Addr(), RKey: dst.RKey(),
+			})
+			verbstest.Complete(t, a.CQ, 1)
+			runtime.GC()
+			if !bytes.Equal(dst.Bytes(), src.Bytes()) || !bytes.Equal(back.Bytes(), src.Bytes()) {
+				t.Fatalf("round %d: the data differs", round)
+			}
+			if err := dst.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// memlockChild makes this test binary register memory as a user without
+// privilege and with a small RLIMIT_MEMLOCK.
+const memlockChild = "GOVERBS_TEST_MEMLOCK_DEVICE"
+
+func TestMemlock(t *testing.T) {
+	if name := os.Getenv(memlockChild); name != "" {
+		registerLocked(t, name)
+		return
+	}
+	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
+		uverbs := "/dev/infiniband/" + target.Dev.Info().UverbsName
+		if err := os.Chmod(uverbs, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		exe := verbstest.Must[string](t)(os.Executable())
+		cmd := exec.Command(exe, "-test.run=^TestMemlock$", "-test.v")
+		cmd.Dir = "/"
+		cmd.Env = append(os.Environ(), memlockChild+"="+target.Dev.Name())
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "refused as it should") {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
+}
+
+func registerLocked(t *testing.T, name string) {
+	const limit = 64 << 10
+	if err := unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
+		t.Fatal(err)
+	}
+	dev, err := ibverbs.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	pd := verbstest.PD(t, dev)
+	mr, err := pd.AllocMR(1<<20, verbstest.AllAccess, ibverbs.BufferOptions{})
+	if err == nil {
+		mr.Close()
+		t.Fatal("1 MiB was registered with 64 KiB to lock")
+	}
+	if !errors.Is(err, syscall.ENOMEM) || !strings.Contains(err.Error(), "RLIMIT_MEMLOCK is 65536 bytes") {
+		t.Fatalf("%v; want ENOMEM and RLIMIT_MEMLOCK's value", err)
+	}
+	t.Log("refused as it should: ", err)
+}

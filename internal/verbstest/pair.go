@@ -1,0 +1,153 @@
+package verbstest
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+
+	"github.com/goverbs/goverbs/ibverbs"
+	"github.com/goverbs/goverbs/rdmacm"
+)
+
+// End is one side of a connection.
+type End struct {
+	PD *ibverbs.PD
+	CQ *ibverbs.CQ // both queues'; it has a completion channel
+	QP *ibverbs.QP
+}
+
+// PairCap is the size of a pair's queues where a test does not care.
+var PairCap = ibverbs.QPCap{MaxSendWR: 64, MaxRecvWR: 64, MaxSendSGE: 2, MaxRecvSGE: 2, MaxInlineData: 64}
+
+// Pair gives two RC QPs of one device, connected to each other. prepare, where
+// it is not nil, is called for each end before it can receive: post receives
+// there. The first end may send at once, the second one when it has received
+// something (which is iWARP's rule).
+func Pair(t testing.TB, target *Target, cap ibverbs.QPCap, prepare func(*End)) (first, second *End) {
+	t.Helper()
+	if StateMachine.has(target) {
+		return pairByHand(t, target, cap, prepare)
+	}
+	return pairByCM(t, target, cap, prepare)
+}
+
+func newEnd(t testing.TB, target *Target, cap ibverbs.QPCap) *End {
+	t.Helper()
+	return &End{PD: PD(t, target.Dev), CQ: CQ(t, target.Dev, int(cap.MaxSendWR+cap.MaxRecvWR))}
+}
+
+func pairByHand(t testing.TB, target *Target, cap ibverbs.QPCap, prepare func(*End)) (a, b *End) {
+	t.Helper()
+	a, b = newEnd(t, target, cap), newEnd(t, target, cap)
+	for _, e := range []*End{a, b} {
+		e.QP = Must[*ibverbs.QP](t)(e.PD.CreateQP(ibverbs.QPInitAttr{
+			Type: ibverbs.QPTypeRC, SendCQ: e.CQ, RecvCQ: e.CQ, Cap: cap,
+		}))
+		Close(t, e.QP)
+		ToInit(t, target, e.QP)
+		if prepare != nil {
+			prepare(e)
+		}
+	}
+	ToRTS(t, target, a.QP, b.QP.QPN())
+	ToRTS(t, target, b.QP, a.QP.QPN())
+	return a, b
+}
+
+// ToInit moves an RC QP to INIT with all access that the device has.
+func ToInit(t testing.TB, target *Target, qp *ibverbs.QP) {
+	t.Helper()
+	access := AllAccess
+	if Atomics.has(target) {
+		access |= ibverbs.AccessRemoteAtomic
+	}
+	if err := qp.ToInit(ibverbs.QPAttr{Port: uint8(target.Port), AccessFlags: access}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// RTRAttr connects a QP of target to another one of it.
+func RTRAttr(t testing.TB, target *Target, peer uint32) ibverbs.QPAttr {
+	t.Helper()
+	table := Must[[]ibverbs.GIDEntry](t)(target.Dev.GIDTable())
+	gid, err := ibverbs.ChooseGID(table, target.Port, ibverbs.GIDTypeRoCEv2, target.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := Must[ibverbs.PortAttr](t)(target.Dev.QueryPort(target.Port))
+	return ibverbs.QPAttr{
+		PathMTU:         port.ActiveMTU,
+		DestQPN:         peer,
+		MaxDestRDAtomic: 16,
+		MinRNRTimer:     1,
+		AH: ibverbs.AHAttr{
+			IsGlobal: true, DGID: gid.GID, SGIDIndex: uint8(gid.Index), HopLimit: 64, Port: uint8(target.Port),
+		},
+	}
+}
+
+// RTSAttr is for a QP that waits long, and tries again for ever where no
+// receive is posted.
+var RTSAttr = ibverbs.QPAttr{Timeout: 18, RetryCnt: 7, RNRRetry: 7, MaxQPRDAtomic: 16}
+
+// ToRTS connects a QP in state INIT to the peer's.
+func ToRTS(t testing.TB, target *Target, qp *ibverbs.QP, peer uint32) {
+	t.Helper()
+	if err := qp.ToRTR(RTRAttr(t, target, peer)); err != nil {
+		t.Fatal(err)
+	}
+	if err := qp.ToRTS(RTSAttr); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pairByCM connects two ends over rdma_cm, as iWARP must.
+func pairByCM(t testing.TB, target *Target, cap ibverbs.QPCap, prepare func(*End)) (first, second *End) {
+	t.Helper()
+	ctx := Context(t)
+	first, second = newEnd(t, target, cap), newEnd(t, target, cap)
+	config := func(e *End) rdmacm.Config {
+		return rdmacm.Config{
+			PD: e.PD, SendCQ: e.CQ, RecvCQ: e.CQ,
+			SendDepth: int(cap.MaxSendWR), RecvDepth: int(cap.MaxRecvWR),
+			SendSGE: int(cap.MaxSendSGE), RecvSGE: int(cap.MaxRecvSGE), Inline: int(cap.MaxInlineData),
+			Prepare: func(c *rdmacm.Conn) error {
+				e.QP = c.QP()
+				if prepare != nil {
+					prepare(e)
+				}
+				return nil
+			},
+		}
+	}
+	lc := rdmacm.ListenConfig{Config: config(second)}
+	l, err := lc.Listen(ctx, netip.AddrPortFrom(target.Addr, 0).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	accepted := make(chan error, 1)
+	go func() {
+		c, err := l.Accept(ctx)
+		if err == nil {
+			Close(t, c)
+		}
+		accepted <- err
+	}()
+	if err := dial(ctx, t, l, config(first)); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-accepted; err != nil {
+		t.Fatal(err)
+	}
+	return first, second
+}
+
+func dial(ctx context.Context, t testing.TB, l *rdmacm.Listener, config rdmacm.Config) error {
+	d := rdmacm.Dialer{Config: config}
+	c, err := d.DialContext(ctx, l.Addr().String())
+	if err == nil {
+		Close(t, c)
+	}
+	return err
+}
