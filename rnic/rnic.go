@@ -62,7 +62,7 @@ type Port struct {
 type GIDEntry struct {
 	Index  int     `json:"index"`
 	GID    GID     `json:"gid"`
-	Type   GIDType `json:"type"`
+	Type   GIDType `json:"type,omitzero"`
 	Netdev string  `json:"netdev,omitempty"` // the one the GID's address is on
 }
 

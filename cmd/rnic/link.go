@@ -43,7 +43,12 @@ netdev has its GID. If it is not in time, the link stays and the exit status is 
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), wait)
 			defer cancel()
-			return h.WaitUsable(ctx, l.Name)
+			err := h.WaitUsable(ctx, l.Name)
+			var op *rnic.OpError
+			if errors.Is(err, context.DeadlineExceeded) && errors.As(err, &op) {
+				return fmt.Errorf("%s is added, but not usable after %v: %s", l.Name, wait, op.Hint)
+			}
+			return err
 		},
 	}
 	cmd.Flags().StringVar(&l.Type, "type", "", "rxe (RoCE v2) or siw (iWARP)")
