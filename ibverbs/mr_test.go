@@ -157,7 +157,7 @@ func registerLocked(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer dev.Close()
+	verbstest.Close(t, dev)
 	pd := verbstest.PD(t, dev)
 	mr, err := pd.AllocMR(1<<20, verbstest.AllAccess, ibverbs.BufferOptions{})
 	if err == nil {

@@ -190,15 +190,15 @@ func TestEventPingPong(t *testing.T) {
 		mr := verbstest.MR(t, p.a.PD, 64)
 		verbstest.Receive(t, p.a.QP, ibverbs.RecvWR{SGList: []ibverbs.SGE{mr.SGE(0, 64)}})
 		ctx := verbstest.Context(t)
-		play := func(e *verbstest.End, from, to *ibverbs.MR, serve bool) error {
+		// first is 1 for the side that sends before it has received.
+		play := func(e *verbstest.End, from, to *ibverbs.MR, first int) error {
 			var wcs [4]ibverbs.WC
-			received, sent := 0, 0
-			for received < rounds || sent < rounds {
-				if serve || received > sent {
-					serve = false
+			for posted, sent, received := 0, 0, 0; received < rounds || sent < rounds; {
+				for posted < min(received+first, rounds) {
 					if _, err := e.QP.PostSend([]ibverbs.SendWR{{Opcode: ibverbs.WRSend, Flags: ibverbs.SendSignaled, SGList: []ibverbs.SGE{from.SGE(0, 8)}}}); err != nil {
 						return err
 					}
+					posted++
 				}
 				n, err := e.CQ.Wait(ctx, wcs[:])
 				if err != nil {
@@ -221,8 +221,8 @@ func TestEventPingPong(t *testing.T) {
 			return nil
 		}
 		errs := make(chan error, 2)
-		go func() { errs <- play(p.a, p.src, mr, true) }()
-		go func() { errs <- play(p.b, p.dst, p.dst, false) }()
+		go func() { errs <- play(p.a, p.src, mr, 1) }()
+		go func() { errs <- play(p.b, p.dst, p.dst, 0) }()
 		for range 2 {
 			if err := <-errs; err != nil {
 				t.Fatal(err)

@@ -54,6 +54,9 @@ var (
 	// StateMachine: QPs that can be connected by hand, without rdma_cm, and
 	// that report their state.
 	StateMachine = Capability{"connecting QPs by hand", isIB}
+	// ReceiverNotReady: a SEND that finds no receive is tried again later. On
+	// iWARP it ends the connection.
+	ReceiverNotReady = Capability{"RNR", isIB}
 	// Atomics: compare and swap, fetch and add.
 	Atomics = Capability{"atomics", func(t *Target) bool { return t.Attr.AtomicCap != ibverbs.AtomicNone }}
 	// ReadScatter: READs into more than one SGE.
@@ -61,6 +64,10 @@ var (
 )
 
 func isIB(t *Target) bool { return t.Dev.Info().Transport == ibverbs.TransportIB }
+
+// Has tells whether the device has a capability, for tests whose way there, not
+// whose result, depends on it.
+func (t *Target) Has(c Capability) bool { return c.has(t) }
 
 // Each runs fn as a subtest on every device that has all of caps. At least one
 // must have them.

@@ -1,0 +1,50 @@
+# The targets say what they do: run `make`.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint test-host test-lab figures build generate clean setup setup-lab kernel
+
+# The kernel that the lab boots.
+KERNEL ?= 6.1
+# What make test and make demo leave behind; figures read it.
+OUT := out
+export GOVERBS_OUT := $(CURDIR)/$(OUT)
+export PATH := $(PATH):/usr/local/go/bin:/usr/lib/go/bin:/usr/sbin:/sbin
+
+help: ## print this list
+	@echo 'usage: make TARGET [KERNEL=6.1]'
+	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+demo: setup-lab kernel build ## compare RoCE v2, iWARP and TCP on this machine, in a VM with real rxe and siw devices
+	@ci/demo $(KERNEL)
+
+test: lint test-host test-lab ## run all checks and all tests, on rxe and on siw
+
+lint: setup ## gofmt, go vet, staticcheck, shellcheck, generated code
+	@ci/lint
+
+test-host: setup ## the tests that need no device
+	@ci/test-host
+
+test-lab: setup-lab kernel build ## all tests in the lab, on rxe and on siw, under the race detector
+	@ci/test-lab $(KERNEL)
+
+figures: test demo ## what the project measures of itself, a line each
+	@ci/figures
+
+build: setup ## build the commands into bin/
+	@ci/build
+
+generate: setup ## regenerate what is generated
+	go generate ./...
+
+kernel: setup-lab
+	@ci/kernel $(KERNEL)
+
+setup:
+	@ci/setup build lint
+
+setup-lab: setup
+	@ci/setup lab peers
+
+clean: ## remove what was built here; kernels stay in ~/.cache/goverbs
+	rm -rf bin $(OUT)

@@ -1,0 +1,43 @@
+// Package ibverbs is Go's view of libibverbs: RDMA devices, memory regions,
+// completion queues and queue pairs, on real RNICs and on the kernel's
+// software drivers rxe (RoCE v2) and siw (iWARP).
+//
+// Names follow verbs.h, without prefix and with the object as receiver:
+// ibv_alloc_pd is [Device.AllocPD], ibv_post_send is [QP.PostSend], and every
+// destroy is Close. A snapshot is a value ([DeviceAttr], [QPAttr], [WC]); an
+// object of the kernel's is a pointer ([Device], [PD], [MR], [CQ], [QP]).
+//
+// Most programs let package rdmacm connect their queue pairs, as iWARP
+// demands.
+//
+// # Ownership
+//
+// Whoever creates an object closes it. Children hold their parents: a Close
+// while children are open changes nothing, and returns an error that is EBUSY
+// and names them. Close may be called again, and from several goroutines. An
+// object that is forgotten is not destroyed, since a device may still write to
+// its memory; [ReportLeaks] tells of those.
+//
+// Memory that a work request names is the device's until its completion has
+// been polled. A posted work request cannot be cancelled: move its QP to the
+// error state ([QP.ToError]) and poll the flushed completions, or close the QP.
+//
+// # Concurrency
+//
+// All methods may be called from several goroutines. A method that races with
+// Close either works or returns an error that is [os.ErrClosed].
+//
+// # Blocking
+//
+// Only methods that take a context wait, and they hold no OS thread meanwhile:
+// [CQ.Wait] and [CompChannel.Wait] park the goroutine in Go's network poller.
+// Close wakes them. [CQ.Spin] burns a processor for as long as it is told.
+// Everything else returns at once, apart from what the kernel needs for it.
+//
+// # Errors
+//
+// Every error is an [*OpError] that names the C function and the object with
+// its ancestry ("rxe0/pd3/qp17"), and unwraps to a [syscall.Errno]. What a
+// driver, kernel or rdma-core lacks satisfies [errors.ErrUnsupported]. A
+// completion's failure is a [*WCError].
+package ibverbs
