@@ -17,7 +17,7 @@ const DefaultKernel = "6.1"
 func KnownKernels() []string { return []string{"6.1", "6.12"} }
 
 // infoFormat is the layout of a prepared kernel's folder that this code reads, as ci/kernel writes it.
-const infoFormat = "1"
+const infoFormat = "2"
 
 // Kernel is a prepared kernel.
 type Kernel struct {
@@ -28,8 +28,14 @@ type Kernel struct {
 	Dir     string `json:"dir"`
 }
 
-// Image is the file to boot.
-func (k Kernel) Image() string { return filepath.Join(k.Dir, "vmlinuz") }
+// Image is the file to boot: the uncompressed kernel, which is faster, where ci/kernel could get it.
+func (k Kernel) Image() string {
+	image := filepath.Join(k.Dir, "vmlinux")
+	if _, err := os.Stat(image); err != nil {
+		image = filepath.Join(k.Dir, "vmlinuz")
+	}
+	return image
+}
 
 // ModulesDir holds the modules and modprobe's tables.
 func (k Kernel) ModulesDir() string { return filepath.Join(k.Dir, "lib", "modules", k.Release) }

@@ -19,7 +19,7 @@ func fakeKernel(t *testing.T, version string) (cache string, k Kernel) {
 	cache = t.TempDir()
 	k = Kernel{Version: version, Release: version + ".0-1-amd64", Package: version + ".1-1", Dir: filepath.Join(cache, "kernels", version)}
 	write(t, filepath.Join(k.Dir, "vmlinuz"), "image")
-	write(t, filepath.Join(k.Dir, "info"), "format=1\nversion="+version+"\nrelease="+k.Release+"\npackage="+k.Package+"\n")
+	write(t, filepath.Join(k.Dir, "info"), "format=2\nversion="+version+"\nrelease="+k.Release+"\npackage="+k.Package+"\n")
 	dep := `kernel/drivers/virtio/virtio.ko:
 kernel/drivers/virtio/virtio_ring.ko: kernel/drivers/virtio/virtio.ko
 kernel/drivers/virtio/virtio_pci.ko: kernel/drivers/virtio/virtio_ring.ko kernel/drivers/virtio/virtio.ko
@@ -62,6 +62,13 @@ func TestFindKernel(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("kernel (-want +got):\n%s", diff)
+	}
+	if got.Image() != filepath.Join(want.Dir, "vmlinuz") {
+		t.Errorf("image %s, want vmlinuz", got.Image())
+	}
+	write(t, filepath.Join(want.Dir, "vmlinux"), "ELF")
+	if got.Image() != filepath.Join(want.Dir, "vmlinux") {
+		t.Errorf("image %s, want vmlinux where there is one", got.Image())
 	}
 	all, err := Kernels(cache)
 	if err != nil {
