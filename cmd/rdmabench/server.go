@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -86,77 +87,82 @@ func (a *app) serve(ctx context.Context, s *bench.Server, listen string, once bo
 	defer stop()
 	fmt.Fprintf(a.out, "rdmabench server listening on %s\n", ln.Addr())
 
-	sessions := newSessions(s)
-	defer sessions.wait()
+	clients := &clients{server: s, turn: make(chan struct{}, 1)}
+	defer clients.all.Wait()
+	served := make(chan error, 1)
+	if once {
+		clients.ended = func(err error) {
+			served <- err
+			ln.Close()
+		}
+	}
 	for {
 		conn, err := ln.Accept()
-		if ctx.Err() != nil {
-			return nil // Ctrl-C is how a server ends
-		}
 		if err != nil {
+			select {
+			case err = <-served: // and that is why
+			default:
+			}
+			if ctx.Err() != nil {
+				return nil // Ctrl-C is how a server ends
+			}
 			return err
 		}
-		done := sessions.start(ctx, conn)
-		if once && done != nil {
-			ln.Close()
-			return <-done
-		}
+		clients.all.Go(func() { clients.serve(ctx, conn) })
 	}
 }
 
-// sessions has one client served at a time: two would measure each other.
-type sessions struct {
+// clients are served one at a time: two would measure each other.
+type clients struct {
 	server *bench.Server
-	busy   chan string // holds the address of the client being served
-	ended  chan struct{}
+	turn   chan struct{} // holds a token while one is served
+	all    sync.WaitGroup
+	ended  func(error) // called once, if not nil, when the first client has been served
+	first  sync.Once
 }
 
-func newSessions(s *bench.Server) *sessions {
-	return &sessions{server: s, busy: make(chan string, 1), ended: make(chan struct{}, 1)}
-}
+// patience is how long a client waits for the one before it, which may just be
+// leaving.
+const patience = 2 * time.Second
 
-// start serves conn. It returns nil if another client is being served, and conn was
-// turned away.
-func (s *sessions) start(ctx context.Context, conn net.Conn) <-chan error {
-	who := conn.RemoteAddr().String()
+// serve serves one client, or turns it away.
+func (c *clients) serve(ctx context.Context, conn net.Conn) {
+	who := conn.RemoteAddr()
 	select {
-	case s.busy <- who:
-	default:
-		go turnAway(conn)
-		return nil
+	case c.turn <- struct{}{}:
+	case <-time.After(patience):
+		c.log("client %s turned away: busy with another", who)
+		turnAway(conn)
+		return
 	}
-	done := make(chan error, 1)
-	go func() {
-		s.log("client %s", who)
-		err := s.server.Serve(ctx, conn)
-		if err != nil {
-			s.log("client %s: %v", who, err)
-		} else {
-			s.log("client %s has left", who)
-		}
-		<-s.busy
-		done <- err
-	}()
-	return done
-}
-
-func (s *sessions) log(format string, args ...any) {
-	if s.server.Log != nil {
-		s.server.Log(format, args...)
+	c.log("client %s", who)
+	err := c.server.Serve(ctx, conn)
+	if err != nil {
+		c.log("client %s: %v", who, err)
+	} else {
+		c.log("client %s has left", who)
+	}
+	<-c.turn
+	if c.ended != nil {
+		c.first.Do(func() { c.ended(err) })
 	}
 }
 
-// wait returns when no client is served.
-func (s *sessions) wait() { s.busy <- "" }
+func (c *clients) log(format string, args ...any) {
+	if c.server.Log != nil {
+		c.server.Log(format, args...)
+	}
+}
 
 // turnAway tells a client to come again.
 func turnAway(conn net.Conn) {
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(2 * time.Second))
+	conn.SetDeadline(time.Now().Add(patience))
 	// The client's hello is read, so that closing does not reset the connection
 	// before it has the answer.
 	if _, err := bench.ReadMessage(conn); err != nil {
 		return
 	}
-	_ = bench.WriteMessage(conn, bench.Message{Type: "failed", Failed: &bench.Failed{Error: "busy with another client: try again later"}})
+	busy := &bench.Failed{Error: "busy with another client: try again later"}
+	_ = bench.WriteMessage(conn, bench.Message{Type: "failed", Failed: busy}) // it need not listen
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -62,8 +63,8 @@ func (p *peer) explain(err error) error {
 	switch {
 	case errors.Is(err, errMalformed):
 		return fmt.Errorf("the %s at %s sent nonsense: %w", p.name, addrString(p.conn.RemoteAddr()), err)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("the %s closed the control connection", p.name)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return &closedError{who: p.name, err: err}
 	}
 	return fmt.Errorf("the control connection to the %s broke: %w", p.name, err)
 }
@@ -118,3 +119,16 @@ func addrString(a net.Addr) string {
 	}
 	return a.String()
 }
+
+// closedError says that the other end is gone. It is io.EOF if it went between two
+// messages.
+type closedError struct {
+	who string
+	err error
+}
+
+func (e *closedError) Error() string {
+	return "the " + e.who + " closed the control connection"
+}
+
+func (e *closedError) Unwrap() error { return e.err }

@@ -154,7 +154,7 @@ func (r *Runner) link(ctx context.Context, name string) (*Link, error) {
 		return link, nil
 	}
 	if f := r.failed[name]; f != nil && f.count >= maxFailures {
-		return nil, fmt.Errorf("not tried again: %w", f.last)
+		return nil, f.last // not tried again
 	}
 	link, err := r.Client.Open(ctx, name, r.Plan.params())
 	if err != nil {

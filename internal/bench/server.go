@@ -209,7 +209,10 @@ func (s *session) passive(conn Conn, t Task, meter Meter) (RunReport, error) {
 	m, err := s.peer.during(ctx, func(ctx context.Context) error {
 		return conn.Passive(ctx, t)
 	}, func(m Message) error {
-		if m.Finish == nil || m.Finish.Error != "" {
+		switch {
+		case m.Finish == nil:
+			return s.peer.unexpected(m)
+		case m.Finish.Error != "":
 			return errors.New(endedByClient)
 		}
 		return nil

@@ -70,8 +70,11 @@ func (s *session) accept(ctx context.Context, listener Listener) (Conn, *Message
 		conn, err = listener.Accept(ctx)
 		return err
 	}, func(m Message) error {
-		if m.Close != nil {
+		switch {
+		case m.Close != nil:
 			return errAbandoned
+		case m.Attach == nil:
+			return s.peer.unexpected(m)
 		}
 		return nil
 	})

@@ -17,35 +17,57 @@ type column struct {
 	value func(m, tcp *bench.Result) string
 }
 
-// latencyColumns are in microseconds but for the last three.
-var latencyColumns = []column{
-	{"minimum", func(m, _ *bench.Result) string { return number(m.Latency.MinUS) }},
-	{"median", func(m, _ *bench.Result) string { return number(m.Latency.P50US) }},
-	{"99 %", func(m, _ *bench.Result) string { return number(m.Latency.P99US) }},
-	{"99.9 %", func(m, _ *bench.Result) string { return number(m.Latency.P999US) }},
-	{"vs TCP", func(m, tcp *bench.Result) string {
-		if tcp == nil || tcp.Latency == nil || m == tcp {
-			return ""
+// minSamples is how many messages a percentile needs to be more than the maximum
+// under another name.
+const (
+	minSamples99  = 100
+	minSamples999 = 1000
+)
+
+// columnsOf are the columns of one kind of table.
+func columnsOf(r *bench.Report, kind bench.Kind) []column {
+	columns := []column{
+		{"minimum", func(m, _ *bench.Result) string { return number(m.Latency.MinUS) }},
+		{"median", func(m, _ *bench.Result) string { return number(m.Latency.P50US) }},
+		{"99 %", func(m, _ *bench.Result) string { return percentile(m, m.Latency.P99US, minSamples99) }},
+		{"99.9 %", func(m, _ *bench.Result) string { return percentile(m, m.Latency.P999US, minSamples999) }},
+		{againstTCP, func(m, tcp *bench.Result) string { return ratio(m.Latency.P50US, tcp.Latency.P50US) }},
+	}
+	if kind == bench.KindThroughput {
+		columns = []column{
+			{"MiB/s", func(m, _ *bench.Result) string { return number(m.Throughput.MiBPerSecond) }},
+			{"Gbit/s", func(m, _ *bench.Result) string { return number(m.Throughput.GbitPerSecond) }},
+			{"messages/s", func(m, _ *bench.Result) string { return number(m.Throughput.MessagesPerSecond) }},
+			{againstTCP, func(m, tcp *bench.Result) string {
+				return ratio(m.Throughput.MiBPerSecond, tcp.Throughput.MiBPerSecond)
+			}},
 		}
-		return ratio(m.Latency.P50US / tcp.Latency.P50US)
-	}},
-	{"CPU", cpu},
-	{"machine", busy},
+	}
+	if !comparesWithTCP(r) {
+		columns = columns[:len(columns)-1]
+	}
+	columns = append(columns, column{"CPU", cpu}, column{"machine", busy})
+	if r.Settings.DurationSeconds > 0 {
+		columns = append(columns, column{"messages", func(m, _ *bench.Result) string { return fmt.Sprint(m.Iterations) }})
+	}
+	return columns
 }
 
-var throughputColumns = []column{
-	{"MiB/s", func(m, _ *bench.Result) string { return number(m.Throughput.MiBPerSecond) }},
-	{"Gbit/s", func(m, _ *bench.Result) string { return number(m.Throughput.GbitPerSecond) }},
-	{"messages/s", func(m, _ *bench.Result) string { return number(m.Throughput.MessagesPerSecond) }},
-	{"messages", func(m, _ *bench.Result) string { return fmt.Sprint(m.Iterations) }},
-	{"vs TCP", func(m, tcp *bench.Result) string {
-		if tcp == nil || tcp.Throughput == nil || m == tcp {
-			return ""
-		}
-		return ratio(m.Throughput.MiBPerSecond / tcp.Throughput.MiBPerSecond)
-	}},
-	{"CPU", cpu},
-	{"machine", busy},
+// againstTCP is the title of the column that is there only if it has a meaning.
+const againstTCP = "vs TCP"
+
+func comparesWithTCP(r *bench.Report) bool {
+	return len(r.Settings.Transports) > 1 && slices.Contains(r.Settings.Transports, bench.TransportTCP)
+}
+
+// none stands where a number would mean nothing.
+const none = "–"
+
+func percentile(m *bench.Result, us float64, least int64) string {
+	if m.Latency.Samples < least {
+		return none
+	}
+	return number(us)
 }
 
 // number has three significant digits, or all before the decimal point.
@@ -59,7 +81,13 @@ func number(x float64) string {
 	return fmt.Sprintf("%.2f", x)
 }
 
-func ratio(x float64) string { return "× " + number(x) }
+// ratio compares with TCP.
+func ratio(x, tcp float64) string {
+	if tcp <= 0 {
+		return none
+	}
+	return "× " + number(x/tcp)
+}
 
 func cpu(m, _ *bench.Result) string {
 	return fmt.Sprintf("%.0f + %.0f %%", m.ClientUsage.Percent(), m.ServerUsage.Percent())
@@ -67,16 +95,16 @@ func cpu(m, _ *bench.Result) string {
 
 func busy(m, _ *bench.Result) string {
 	if m.ClientUsage.MachinePercent < 0 {
-		return ""
+		return none
 	}
 	return fmt.Sprintf("%.0f %%", m.ClientUsage.MachinePercent)
 }
 
 // writeTable writes the table of one mode and kind, if it has a row.
 func writeTable(b *strings.Builder, r *bench.Report, mode bench.Mode, kind bench.Kind) {
-	columns, unit := latencyColumns, "LATENCY in µs"
+	columns, title := columnsOf(r, kind), "LATENCY in µs, lower is better"
 	if kind == bench.KindThroughput {
-		columns, unit = throughputColumns, "THROUGHPUT"
+		title = "THROUGHPUT, higher is better"
 	}
 	how := "polling"
 	if mode == bench.ModeEvent {
@@ -95,7 +123,10 @@ func writeTable(b *strings.Builder, r *bench.Report, mode bench.Mode, kind bench
 		}
 	}
 	if rows > 0 {
-		fmt.Fprintf(b, "\n%s, %s\n%s\n", unit, how, t.Render())
+		fmt.Fprintf(b, "\n%s (%s)\n", title, how)
+		for line := range strings.Lines(t.Render()) {
+			b.WriteString(strings.TrimRight(line, " \n") + "\n")
+		}
 	}
 }
 
@@ -109,7 +140,7 @@ func group(t table.Writer, r *bench.Report, columns []column, op bench.Op, mode 
 		}
 		m := find(r, name, op, mode, size)
 		for c := range columns {
-			row = append(row, cell(r, columns[c], c, m, tcp))
+			row = append(row, cell(r, columns[c], c == 0, m, tcp))
 		}
 		t.AppendRow(row)
 	}
@@ -117,17 +148,16 @@ func group(t table.Writer, r *bench.Report, columns []column, op bench.Op, mode 
 }
 
 // cell is a number, or in the first column why there is none.
-func cell(r *bench.Report, c column, index int, m, tcp *bench.Result) string {
+func cell(r *bench.Report, c column, first bool, m, tcp *bench.Result) string {
 	switch {
-	case m == nil && index == 0:
+	case m == nil && first:
 		return "not run"
-	case m == nil || m.Error != "" && index > 0:
+	case m == nil || m.Error != "" && !first:
 		return ""
 	case m.Error != "":
 		return fmt.Sprintf("failed [%d]", 1+slices.Index(failureNotes(r), failureNote(*m)))
-	}
-	if tcp != nil && tcp.Error != "" {
-		tcp = nil
+	case c.title == againstTCP && (m == tcp || tcp == nil || tcp.Error != ""):
+		return ""
 	}
 	return c.value(m, tcp)
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goverbs/goverbs/internal/bench"
 )
@@ -28,7 +29,8 @@ func Text(w io.Writer, r *bench.Report) error {
 func header(b *strings.Builder, r *bench.Report) {
 	b.WriteString("rdmabench: one workload over " + listTransports(r.Settings.Transports) + "\n\n")
 	line := func(key, format string, args ...any) {
-		fmt.Fprintf(b, "  %-12s%s\n", key, fmt.Sprintf(format, args...))
+		text := wrap(fmt.Sprintf(format, args...), strings.Repeat(" ", 14), 0)
+		b.WriteString("  " + fmt.Sprintf("%-12s", key) + strings.TrimLeft(text, " "))
 	}
 	if r.SameHost {
 		machine(line, "machine", r.Client)
@@ -96,24 +98,25 @@ func describe(c bench.Connection) string {
 		add("MTU %d B", min(a.MTU, max(z.MTU, 1)))
 	}
 	if a.ReadDepth > 0 {
-		add("%d READs at most under way", a.ReadDepth)
+		add("READ depth %d", a.ReadDepth)
 	}
 	return strings.Join(parts, ", ")
 }
 
 // workload says how much of what, the same for all transports.
 func workload(r *bench.Report) string {
-	iters := "iterations by size"
+	var much string
 	switch s := r.Settings; {
 	case s.DurationSeconds > 0:
-		iters = fmt.Sprintf("as many messages as the slowest transport moves in %g s", s.DurationSeconds)
+		much = fmt.Sprintf("as many messages as the slowest transport moves in %g s", s.DurationSeconds)
 	case s.Iterations > 0:
-		iters = fmt.Sprintf("%d messages", s.Iterations)
+		much = fmt.Sprintf("%d messages", s.Iterations)
 	default:
-		iters = fmt.Sprintf("%d messages for latency, %d MiB or %d messages for throughput",
+		much = fmt.Sprintf("%d messages for latency, %d MiB of them (%d at least) for throughput",
 			bench.DefaultLatencyIters, bench.DefaultVolume>>20, bench.MinThroughputIters)
 	}
-	return fmt.Sprintf("%s, depth %d; the same on every transport, warm-up left out", iters, r.Settings.Depth)
+	return fmt.Sprintf("%s; one under way for latency, %d for throughput; the same on every transport, warm-up left out",
+		much, r.Settings.Depth)
 }
 
 // verified says how much of the data was compared.
@@ -130,9 +133,9 @@ func verified(r *bench.Report) string {
 	case all == 0:
 		return ""
 	case got == all:
-		return fmt.Sprintf("every byte of all %d messages, when the clock had stopped", all)
+		return fmt.Sprintf("every byte of all %d messages, after the clock had stopped", all)
 	}
-	return fmt.Sprintf("every byte of %d of %d messages, when the clock had stopped", got, all)
+	return fmt.Sprintf("every byte of %d of %d messages (the last ones of each run), after the clock had stopped", got, all)
 }
 
 // received is how many messages both ends together received in m.
@@ -146,9 +149,13 @@ func received(m bench.Result) int64 {
 
 // notes explains the tables, and lists what failed.
 func notes(b *strings.Builder, r *bench.Report) {
+	list := explain(r)
+	if strings.Contains(b.String(), none) {
+		list = append(list, none+": too few messages, or too little time, for this number to mean anything.")
+	}
 	b.WriteString("\n")
-	for _, n := range explain(r) {
-		b.WriteString(wrap(n, "  ", 96))
+	for _, n := range list {
+		b.WriteString(wrap(n, "  ", 2))
 	}
 	failures := failureNotes(r)
 	if len(failures) == 0 {
@@ -156,27 +163,39 @@ func notes(b *strings.Builder, r *bench.Report) {
 	}
 	fmt.Fprintf(b, "\n%d of %d measurements failed:\n", r.Failed(), len(r.Measurements))
 	for i, f := range failures {
-		b.WriteString(wrap(fmt.Sprintf("[%d] %s", i+1, f), "  ", 96))
+		b.WriteString(wrap(fmt.Sprintf("[%d] %s", i+1, f), "  ", 4))
 	}
 }
 
 // explain says only what matters to the tables that are there.
 func explain(r *bench.Report) []string {
-	notes := []string{"SEND and WRITE latency is half of a round trip, READ latency the whole: " +
-		"from asking for the data to having it."}
-	if slices.Contains(r.Settings.Ops, bench.OpWrite) {
-		note := "WRITE: "
-		if slices.Contains(r.Settings.Modes, bench.ModePoll) {
-			note += "when polling, the receiver watches its memory for the last byte; "
-		}
-		if slices.Contains(r.Settings.Modes, bench.ModeEvent) {
-			note += "with events, an empty SEND behind the data wakes it; "
-		}
-		notes = append(notes, note+"TCP, which has no one-sided operation, sends a message as for SEND.")
+	var notes []string
+	if slices.ContainsFunc(r.Settings.Sizes, func(n int) bool { return bench.KindOf(n) == bench.KindLatency }) {
+		notes = append(notes, "Latency of SEND and WRITE is half of a round trip; of READ it is the whole one, "+
+			"from asking for the data to having it.")
+		notes = append(notes, explainWrite(r)...)
+	}
+	if slices.Contains(r.Settings.Transports, bench.TransportTCP) {
+		notes = append(notes, "TCP has no one-sided operations: its WRITE is a message that the peer's program receives, "+
+			"its READ a request that the program answers.")
 	}
 	return append(notes,
-		"CPU is the time of client + server, in percent of one core. Work of the kernel in interrupts and "+
-			"threads of its own is in \"machine\" only: how busy all cores were.")
+		"CPU is the processor time of client + server, in percent of one core. What the kernel does in interrupts "+
+			"and threads of its own shows only in \"machine\": how busy all cores were.")
+}
+
+func explainWrite(r *bench.Report) []string {
+	if !slices.Contains(r.Settings.Ops, bench.OpWrite) || slices.Equal(r.Settings.Transports, []string{bench.TransportTCP}) {
+		return nil
+	}
+	var how []string
+	if slices.Contains(r.Settings.Modes, bench.ModePoll) {
+		how = append(how, "when polling, the receiver watches its memory for the last byte")
+	}
+	if slices.Contains(r.Settings.Modes, bench.ModeEvent) {
+		how = append(how, "with events, a SEND of 8 bytes behind the data wakes it")
+	}
+	return []string{"RDMA WRITE: " + strings.Join(how, "; ") + "."}
 }
 
 // failureNotes are the different errors of r, each once.
@@ -194,17 +213,23 @@ func failureNote(m bench.Result) string {
 	return bench.TransportTitle(m.Transport) + ": " + m.Error
 }
 
-// wrap breaks text into lines of at most width, each after the indent.
-func wrap(text, indent string, width int) string {
+// width is how wide text may be: as wide as the tables are.
+const width = 92
+
+// wrap breaks text into lines, each after the indent; all but the first hang by so
+// many columns more.
+func wrap(text, indent string, hang int) string {
 	var b strings.Builder
-	line := indent
+	line, empty := indent, true
 	for _, word := range strings.Fields(text) {
-		if len(line)+len(word)+1 > width && line != indent {
-			b.WriteString(strings.TrimRight(line, " ") + "\n")
-			line = indent + "  "
+		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+			b.WriteString(line + "\n")
+			line, empty = indent+strings.Repeat(" ", hang), true
 		}
-		line += word + " "
+		if !empty {
+			line += " "
+		}
+		line, empty = line+word, false
 	}
-	b.WriteString(strings.TrimRight(line, " ") + "\n")
-	return b.String()
+	return b.String() + line + "\n"
 }
