@@ -136,10 +136,10 @@ func (d *Dialer) establish(ctx context.Context, c *Conn, dst netip.AddrPort) err
 		return wrap("rdma_resolve_addr", c.id.String(), err)
 	}
 	if err := c.id.ResolveRoute(timeout); err != nil {
-		return err
+		return explainNoDevice(err, dst)
 	}
 	if _, err := c.await(ctx, "rdma_resolve_route", EventRouteResolved); err != nil {
-		return err
+		return explainNoDevice(err, dst)
 	}
 	if err := c.build(&d.Config); err != nil {
 		return err

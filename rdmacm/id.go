@@ -21,6 +21,7 @@ import (
 // iWARP. After Close they return net.ErrClosed.
 type ID struct {
 	token uint64
+	name  string
 	ps    PortSpace
 
 	mu      sync.Mutex // librdmacm wants one call on an ID at a time
@@ -46,6 +47,7 @@ const defaultRNRTimer = 12
 // newID makes the Go side of c, which is already entered in channel.
 func newID(c *cID, token uint64, ps PortSpace, channel *EventChannel, r route) *ID {
 	id := &ID{token: token, ps: ps, c: c, channel: channel, route: r}
+	id.name = fmt.Sprintf("id%d", ids.names.Add(1))
 	id.rnrTimer.Store(defaultRNRTimer)
 	ids.add(id)
 	return id
@@ -55,9 +57,9 @@ func newID(c *cID, token uint64, ps PortSpace, channel *EventChannel, r route) *
 // bound to a device.
 func (id *ID) String() string {
 	if dev := id.DeviceName(); dev != "" {
-		return fmt.Sprintf("%s/id%d", dev, id.token)
+		return dev + "/" + id.name
 	}
-	return fmt.Sprintf("id%d", id.token)
+	return id.name
 }
 
 // call runs fn unless the ID is closed, and gives its error the usual form.

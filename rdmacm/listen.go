@@ -36,6 +36,9 @@ type ListenConfig struct {
 	OnError func(peer netip.AddrPort, err error)
 }
 
+// hookTimeout bounds how long Listener.Close waits for hooks.
+const hookTimeout = 10 * time.Second
+
 // Listener takes connections. It sets each one up in a goroutine of its own,
 // on an event channel of its own, so that a slow or dead peer holds up nobody.
 type Listener struct {
@@ -198,8 +201,7 @@ func (l *Listener) Close() error {
 	l.fail(net.ErrClosed)
 	l.cancel()
 	<-l.served
-	err := errors.Join(l.closeIDs(), l.channel.Close())
-	l.awaitShakes()
+	err := errors.Join(l.closeIDs(), l.closeChannel())
 	for {
 		select {
 		case c := <-l.queue:
@@ -218,16 +220,20 @@ func (l *Listener) closeIDs() error {
 	return err
 }
 
-// awaitShakes waits for the handshakes, which the listener's context has ended,
-// but not for a user's hook that does not return, or that called Close itself.
-func (l *Listener) awaitShakes() {
-	done := make(chan struct{})
-	go func() {
+// closeChannel waits for the handshakes, which the listener's context has
+// ended, since their IDs come from the channel. It does not wait for a user's
+// hook that does not return, or that called Close itself: the channel then
+// goes when the hook does.
+func (l *Listener) closeChannel() error {
+	done := make(chan error, 1)
+	background.Go(func() {
 		l.shakes.Wait()
-		close(done)
-	}()
+		done <- l.channel.Close()
+	})
 	select {
-	case <-done:
-	case <-time.After(defaultHandshake):
+	case err := <-done:
+		return err
+	case <-time.After(hookTimeout):
+		return nil
 	}
 }

@@ -9,9 +9,10 @@ import (
 // pointer, so that an event for an ID that has just been closed finds nothing
 // and is dropped.
 type registry struct {
-	last atomic.Uint64
-	mu   sync.RWMutex
-	ids  map[uint64]*ID
+	last  atomic.Uint64 // token; some are never used
+	names atomic.Uint64 // number in an ID's name
+	mu    sync.RWMutex
+	ids   map[uint64]*ID
 }
 
 // ids holds every open ID of the process.
