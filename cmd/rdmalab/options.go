@@ -126,7 +126,7 @@ func (m memory) String() string {
 }
 
 func (m *memory) Set(s string) error {
-	number, unit := strings.TrimRight(s, "GMib"), 1
+	number, unit := strings.TrimRight(s, "GMiB"), 1
 	switch suffix := s[len(number):]; suffix {
 	case "G", "GiB":
 		unit = 1024

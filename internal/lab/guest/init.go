@@ -74,7 +74,7 @@ func run() error {
 }
 
 // prepare gives the guest its root, its modules and its links. What does not depend on each other happens at once.
-func prepare(spec *wire.Spec, mods *moduleList) error {
+func prepare(spec *wire.Spec, mods moduleList) error {
 	late := make(chan error, 1)
 	go func() { late <- mods.load(stageLate) }()
 	if err := mountRoot(spec); err != nil {

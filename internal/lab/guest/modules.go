@@ -18,34 +18,38 @@ const (
 	stageLate  = "late"
 )
 
-// moduleList is /modules.list: lines "STAGE FILE [PARAMETERS]", in the order to load.
-type moduleList struct{ lines [][]string }
+// moduleLine is a line of /modules.list: "STAGE FILE [PARAMETERS]".
+type moduleLine struct{ stage, file, params string }
 
-func readModuleList() (*moduleList, error) {
+// moduleList is all of them, in the order to load.
+type moduleList []moduleLine
+
+func readModuleList() (moduleList, error) {
 	text, err := os.ReadFile(wire.ModuleList)
 	if err != nil {
 		return nil, err
 	}
-	l := new(moduleList)
-	for line := range strings.Lines(string(text)) {
-		if f := strings.SplitN(strings.TrimSpace(line), " ", 3); len(f) >= 2 {
-			l.lines = append(l.lines, f)
+	return parseModuleList(string(text)), nil
+}
+
+func parseModuleList(text string) []moduleLine {
+	var list []moduleLine
+	for line := range strings.Lines(text) {
+		f := append(strings.SplitN(strings.TrimSpace(line), " ", 3), "")
+		if len(f) > 2 {
+			list = append(list, moduleLine{stage: f[0], file: f[1], params: f[2]})
 		}
 	}
-	return l, nil
+	return list
 }
 
 // load loads the modules of one stage. One that is loaded already is fine.
-func (l *moduleList) load(stage string) error {
-	for _, f := range l.lines {
-		if f[0] != stage {
+func (l moduleList) load(stage string) error {
+	for _, m := range l {
+		if m.stage != stage {
 			continue
 		}
-		params := ""
-		if len(f) > 2 {
-			params = f[2]
-		}
-		if err := loadModule(filepath.Join(wire.ModulesDir, f[1]), params); err != nil {
+		if err := loadModule(filepath.Join(wire.ModulesDir, m.file), m.params); err != nil {
 			return err
 		}
 	}
