@@ -26,7 +26,7 @@ type readWriter interface {
 	writeFull(buf []byte) error
 }
 
-func newConn(tcp *net.TCPConn, p bench.Params, server bool) (*Conn, error) {
+func newConn(tcp *net.TCPConn, p bench.Params, server bool) (bench.Conn, error) {
 	spin, err := newSpinner(tcp)
 	if err != nil {
 		tcp.Close()

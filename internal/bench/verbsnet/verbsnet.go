@@ -97,7 +97,7 @@ func (t Transport) Dial(ctx context.Context, p bench.Params, address string) (be
 }
 
 // newConn makes a benchmark connection of rc, which it closes if it cannot.
-func (t Transport) newConn(rc *rdmacm.Conn, p bench.Params, server bool) (*Conn, error) {
+func (t Transport) newConn(rc *rdmacm.Conn, p bench.Params, server bool) (bench.Conn, error) {
 	c := &Conn{rc: rc}
 	if got := rc.Transport().Kind; got != t.kind() {
 		rc.Close()
