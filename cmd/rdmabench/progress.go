@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -35,10 +36,13 @@ func (p *progress) at(done, planned int, t bench.Task, transport string) {
 	if p.w == nil {
 		return
 	}
+	// Within 80 columns with all that the bar adds.
+	what := fmt.Sprintf("%-26s", fmt.Sprintf("%s %s %s %s", strings.ToUpper(string(t.Op)), bench.FormatSize(t.Size), bench.TransportTitle(transport), t.Mode))
 	if p.bar == nil {
 		p.bar = progressbar.NewOptions(planned,
 			progressbar.OptionSetWriter(p.w),
-			progressbar.OptionSetWidth(24),
+			progressbar.OptionSetDescription(what),
+			progressbar.OptionSetWidth(16),
 			progressbar.OptionShowCount(),
 			progressbar.OptionSetPredictTime(true),
 			progressbar.OptionClearOnFinish(),
@@ -46,7 +50,7 @@ func (p *progress) at(done, planned int, t bench.Task, transport string) {
 			progressbar.OptionSetRenderBlankState(true),
 		)
 	}
-	p.bar.Describe(fmt.Sprintf("%-34s %-8s", t, bench.TransportTitle(transport)))
+	p.bar.Describe(what)
 	_ = p.bar.Set(done) // fails only past the end
 }
 

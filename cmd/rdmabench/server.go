@@ -28,7 +28,7 @@ func (a *app) serverCommand() *cobra.Command {
 		Short: "Serve a client on another host",
 		Long: `Serve clients on other hosts, one at a time, until Ctrl-C.
 
-A server does what any client asks, and uses up to 512 MiB of memory for it: run it
+A server does what any client asks, and uses up to 512 MiB of memory per transport: run it
 where only your own hosts reach it.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -55,7 +55,7 @@ const (
 	// FullCheckRegion is how much memory, at most, is spent at each end so that
 	// every message of a Task has a slot of its own, and can be checked as a whole
 	// when the clock has stopped.
-	FullCheckRegion = 64 << 20
+	FullCheckRegion = 32 << 20
 
 	// LatencyMaxSize is the largest message whose latency is measured by default;
 	// larger ones are measured for throughput.

@@ -50,9 +50,9 @@ func TestTaskRegion(t *testing.T) {
 		{1, 1000, 1, 64000, 500},
 		{65, 10, 1, 1280, 5},
 		{1 << 20, 16, 8, 16 << 20, 8},
-		{1 << 20, 1000, 8, 64 << 20, 32}, // a slot each would be too much
+		{1 << 20, 1000, 8, 32 << 20, 16}, // a slot each would be too much
 		{32 << 20, 100, 2, 128 << 20, 2}, // but the depth must fit
-		{64, 1 << 30, 1, 64 << 20, 1 << 19},
+		{64, 1 << 30, 1, 32 << 20, 1 << 18},
 	} {
 		task := Task{Size: tt.size, Iters: tt.iters, Depth: tt.depth}
 		if got := task.Region(); got != tt.region {

@@ -115,7 +115,7 @@ func writeTable(b *strings.Builder, r *bench.Report, mode bench.Mode, kind bench
 	rows := 0
 	for _, op := range r.Settings.Ops {
 		for _, size := range r.Settings.Sizes {
-			if bench.KindOf(size) != kind {
+			if bench.KindOf(size) != kind || !measured(r, op, mode, size) {
 				continue
 			}
 			group(t, r, columns, op, mode, size)
@@ -145,6 +145,13 @@ func group(t table.Writer, r *bench.Report, columns []column, op bench.Op, mode 
 		t.AppendRow(row)
 	}
 	t.AppendSeparator()
+}
+
+// measured says whether at least one transport got that far.
+func measured(r *bench.Report, op bench.Op, mode bench.Mode, size int) bool {
+	return slices.ContainsFunc(r.Settings.Transports, func(name string) bool {
+		return find(r, name, op, mode, size) != nil
+	})
 }
 
 // cell is a number, or in the first column why there is none.

@@ -179,9 +179,30 @@ func explain(r *bench.Report) []string {
 		notes = append(notes, "TCP has no one-sided operations: its WRITE is a message that the peer's program receives, "+
 			"its READ a request that the program answers.")
 	}
-	return append(notes,
+	notes = append(notes, explainDepth(r)...)
+	notes = append(notes,
 		"CPU is the processor time of client + server, in percent of one core. What the kernel does in interrupts "+
 			"and threads of its own shows only in \"machine\": how busy all cores were.")
+	if strings.HasPrefix(r.Client.Machine, "emulated") {
+		notes = append(notes, "The processor is emulated: compare the transports with each other, not the numbers with those of hardware.")
+	}
+	return notes
+}
+
+// explainDepth names the connections that allow fewer READs than were asked for.
+func explainDepth(r *bench.Report) []string {
+	var notes []string
+	for _, m := range r.Measurements {
+		if m.Error != "" || m.DepthGranted >= m.Depth {
+			continue
+		}
+		note := fmt.Sprintf("%s allows %d READs under way, not %d: its READs were measured with so many.",
+			bench.TransportTitle(m.Transport), m.DepthGranted, m.Depth)
+		if !slices.Contains(notes, note) {
+			notes = append(notes, note)
+		}
+	}
+	return notes
 }
 
 func explainWrite(r *bench.Report) []string {
