@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -223,7 +224,7 @@ func (s *session) died(res Result) (Result, error) {
 		res.Problems = console.Problems()
 	}
 	if len(res.Problems) > 0 {
-		res.Status = StatusKernel
+		res.Status, res.Tail = StatusKernel, without(res.Tail, res.Problems)
 		return res, labErr(nil, "the guest's kernel died")
 	}
 	res.Status = StatusLab
@@ -254,6 +255,17 @@ func mergeTails(log, console []string) []string {
 		}
 	}
 	return all
+}
+
+// without leaves out of a tail what the problems show already.
+func without(tail []string, problems []Problem) []string {
+	shown := make(map[string]bool)
+	for _, p := range problems {
+		for _, line := range p.Lines {
+			shown[line] = true
+		}
+	}
+	return slices.DeleteFunc(tail, func(line string) bool { return shown[line] })
 }
 
 // textOf is a log line without its time stamp.

@@ -154,7 +154,7 @@ func TestSessionEnds(t *testing.T) {
 		}, status: StatusLab, err: "the guest: mount 9p"},
 		{name: "panic", play: func(g *fakeGuest) {
 			g.begin()
-			g.die("[    9.000000] Kernel panic - not syncing: Fatal exception", "")
+			g.die("[    8.000000] before\n[    9.000000] Kernel panic - not syncing: Fatal exception", "")
 		}, status: StatusKernel, err: "kernel died", problems: 1},
 		{name: "power off", play: func(g *fakeGuest) { g.begin(); g.die("[    9.000000] reboot: Power down", "") }, status: StatusLab, err: "went down"},
 		{name: "qemu fails", play: func(g *fakeGuest) { g.begin(); g.die("", "qemu-system-x86_64: oh no") }, status: StatusLab, err: "oh no"},
@@ -199,6 +199,9 @@ func TestSessionEnds(t *testing.T) {
 			res, err := runSession(t, ctx, s)
 			if res.Status != tt.status || len(res.Problems) != tt.problems {
 				t.Errorf("status %d and %d problems, want %d and %d", res.Status, len(res.Problems), tt.status, tt.problems)
+			}
+			if tt.name == "panic" && strings.Join(res.Tail, "|") != "[    8.000000] before" {
+				t.Errorf("tail %q, want only what the problem does not show", res.Tail)
 			}
 			if (err == nil) != (tt.err == "") || (err != nil && !strings.Contains(err.Error(), tt.err)) {
 				t.Errorf("error %v, want %q", err, tt.err)
