@@ -125,8 +125,8 @@ func (ch *EventChannel) CreateID(ps PortSpace) (*ID, error) {
 // Where an ID has a QP that ID.CreateQP made, GetEvent moves it on as
 // librdmacm would: CONNECT_RESPONSE takes the QP to RTS, completes the
 // connection and becomes ESTABLISHED (or CONNECT_ERROR, if that fails);
-// REJECTED and DISCONNECTED take the QP to the error state, so that its
-// receives are flushed.
+// REJECTED, DISCONNECTED and DEVICE_REMOVAL take the QP to the error state, so
+// that its receives are flushed.
 //
 // It fails with ctx's error, and with net.ErrClosed after Close. Events of IDs
 // that have been closed are dropped.

@@ -1,4 +1,7 @@
 package rdmacm
 
-// WaitBackground waits for clean-ups that outlive the dial that began them.
+// WaitBackground waits for clean-ups that outlive the call that began them.
 func WaitBackground() { background.Wait() }
+
+// ForgetDevices makes librdmacm let go of devices that are gone.
+func ForgetDevices() { cForgetDevices() }

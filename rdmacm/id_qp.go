@@ -121,6 +121,11 @@ func (id *ID) process(ev *Event, r route) bool {
 		if qp != nil {
 			toError(qp)
 		}
+	case EventDeviceRemoval:
+		if qp != nil {
+			toError(qp)
+		}
+		cForgetDevices()
 	}
 	return true
 }
