@@ -34,10 +34,6 @@ func (g GUID) String() string {
 // lacks its user-space provider: install ibverbs-providers.
 func Devices() ([]DeviceInfo, error) {
 	infos, err := listDevices()
-	if err == syscall.ENOSYS {
-		// What libibverbs says where the kernel has no RDMA modules.
-		return nil, nil
-	}
 	return infos, wrap("ibv_get_device_list", "", err)
 }
 
