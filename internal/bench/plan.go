@@ -28,7 +28,7 @@ type Plan struct {
 // What a Plan measures where it does not say.
 const (
 	DefaultLatencyIters = 1000
-	DefaultVolume       = 16 << 20 // bytes
+	DefaultVolume       = 32 << 20 // bytes
 	MinThroughputIters  = 16
 	DefaultDepth        = 8
 	DefaultLimit        = 60 * time.Second
