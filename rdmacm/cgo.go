@@ -60,10 +60,17 @@ func cDestroyChannel(c *cChannel) { C.rdma_destroy_event_channel(c) }
 // cGetEvent takes one event into ev and acknowledges it. It returns
 // syscall.EAGAIN where there is none.
 func cGetEvent(c *cChannel, newToken uint64, ev *cEvent) error {
-	if ret := C.gv_cm_get_event(c, C.uintptr_t(newToken), ev); ret != 0 {
-		return syscall.Errno(-ret)
+	for {
+		ret := C.gv_cm_get_event(c, C.uintptr_t(newToken), ev)
+		switch err := syscall.Errno(-ret); err {
+		case 0:
+			return nil
+		case syscall.EINTR:
+			// Nothing was taken, and the poller will not call again for it.
+		default:
+			return err
+		}
 	}
-	return nil
 }
 
 func cCreateID(c *cChannel, token uint64, ps PortSpace) (*cID, error) {

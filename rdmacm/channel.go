@@ -140,14 +140,11 @@ func (ch *EventChannel) GetEvent(ctx context.Context) (*Event, error) {
 		raw := new(cEvent)
 		token := ids.token()
 		err := ch.fd.Wait(ctx, func() (bool, error) {
-			switch err := cGetEvent(ch.c, token, raw); err {
-			case nil:
-				return true, nil
-			case syscall.EAGAIN, syscall.EINTR:
+			err := cGetEvent(ch.c, token, raw)
+			if err == syscall.EAGAIN {
 				return false, nil
-			default:
-				return false, err
 			}
+			return err == nil, err
 		})
 		if err != nil {
 			return nil, wrap(op, ch.name, waitErr(ctx, err))

@@ -58,8 +58,10 @@ func (d *Dialer) DialContext(ctx context.Context, address string) (*Conn, error)
 		return nil, wrap("rdma_resolve_addr", address, err)
 	}
 	var first error
-	for _, addr := range addrs {
-		c, err := d.dial(ctx, addr)
+	for i, addr := range addrs {
+		tryCtx, cancel := share(ctx, len(addrs)-i)
+		c, err := d.dial(tryCtx, addr)
+		cancel()
 		if err == nil {
 			return c, nil
 		}
@@ -71,6 +73,24 @@ func (d *Dialer) DialContext(ctx context.Context, address string) (*Conn, error)
 		}
 	}
 	return nil, first
+}
+
+// minShare is the least that an address gets of a dial's time.
+const minShare = 2 * time.Second
+
+// share bounds one attempt of n, so that an address that does not answer
+// leaves time for those after it.
+func share(ctx context.Context, n int) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok || n == 1 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, shareOf(time.Until(deadline), n), errStepTimeout)
+}
+
+// shareOf is the part of what is left that one attempt of n gets.
+func shareOf(left time.Duration, n int) time.Duration {
+	return max(left/time.Duration(n), min(left, minShare))
 }
 
 // checkTarget refuses what only a listener can use.

@@ -44,7 +44,7 @@ func (id *ID) Accept(p ConnParam) error {
 			return err
 		}
 		qp := id.qp.Load()
-		if qp != nil {
+		if qp != nil && !id.datagram() {
 			if err := id.connectQP(qp, &p); err != nil {
 				return errors.Join(err, toError(qp))
 			}

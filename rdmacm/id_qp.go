@@ -13,7 +13,8 @@ const kernelMask = ibverbs.QPAttrMask(0xf << 21)
 
 // CreateQP makes a QP for the ID's connection on pd, which must be on the ID's
 // device, and takes it to INIT, so that receives can be posted (rdma_create_qp(3)).
-// From then on the ID moves the QP along with the connection.
+// From then on the ID moves the QP along with the connection. The QP of a
+// datagram service (PortSpaceUDP, PortSpaceIPoIB) goes to RTS at once.
 //
 // The QP is an ordinary one, made by ibverbs, and it is the caller's: close it
 // after Disconnect, before or after the ID.
@@ -26,7 +27,7 @@ func (id *ID) CreateQP(pd *ibverbs.PD, attr ibverbs.QPInitAttr) (*ibverbs.QP, er
 		if qp, err = pd.CreateQP(attr); err != nil {
 			return err
 		}
-		if err := id.moveQP(qp, ibverbs.QPStateInit, nil); err != nil {
+		if err := id.initQP(qp); err != nil {
 			return errors.Join(err, qp.Close())
 		}
 		id.qp.Store(qp)
@@ -36,6 +37,20 @@ func (id *ID) CreateQP(pd *ibverbs.PD, attr ibverbs.QPInitAttr) (*ibverbs.QP, er
 		return nil, err
 	}
 	return qp, nil
+}
+
+// datagram reports whether the ID's service has no connections.
+func (id *ID) datagram() bool { return id.ps == PortSpaceUDP || id.ps == PortSpaceIPoIB }
+
+// initQP takes a new QP as far as it goes before there is a connection.
+func (id *ID) initQP(qp *ibverbs.QP) error {
+	if err := id.moveQP(qp, ibverbs.QPStateInit, nil); err != nil || !id.datagram() {
+		return err
+	}
+	if err := qp.Modify(ibverbs.QPAttr{State: ibverbs.QPStateRTR}, ibverbs.QPAttrState); err != nil {
+		return err
+	}
+	return qp.Modify(ibverbs.QPAttr{State: ibverbs.QPStateRTS}, ibverbs.QPAttrState|ibverbs.QPAttrSQPSN)
 }
 
 func (id *ID) checkPD(pd *ibverbs.PD) error {

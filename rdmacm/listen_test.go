@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goverbs/goverbs/ibverbs"
 	"github.com/goverbs/goverbs/internal/verbstest"
 	"github.com/goverbs/goverbs/rdmacm"
 )
@@ -270,7 +271,7 @@ func TestRequestConfig(t *testing.T) {
 			t.Errorf("the accepting side grants %+v, want ResponderResources 1", server.Negotiated())
 		}
 		// siw does not say what its peer granted.
-		if n := client.Negotiated(); target.Dev.Info().Transport == 0 && n.InitiatorDepth != 1 {
+		if n := client.Negotiated(); target.Dev.Info().Transport == ibverbs.TransportIB && n.InitiatorDepth != 1 {
 			t.Errorf("the dialing side got %+v, want InitiatorDepth 1", n)
 		}
 	})

@@ -23,9 +23,14 @@ type thin struct {
 
 func newThin(t testing.TB) *thin {
 	t.Helper()
+	return newThinIn(t, rdmacm.PortSpaceTCP)
+}
+
+func newThinIn(t testing.TB, ps rdmacm.PortSpace) *thin {
+	t.Helper()
 	channel := verbstest.Must[*rdmacm.EventChannel](t)(rdmacm.CreateEventChannel())
 	verbstest.Close(t, channel)
-	id := verbstest.Must[*rdmacm.ID](t)(channel.CreateID(rdmacm.PortSpaceTCP))
+	id := verbstest.Must[*rdmacm.ID](t)(channel.CreateID(ps))
 	verbstest.Close(t, id)
 	return &thin{channel, id}
 }
@@ -308,4 +313,41 @@ func TestThinWrongOrder(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestDatagramService looks up a datagram service's QP.
+func TestDatagramService(t *testing.T) {
+	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
+		server := newThinIn(t, rdmacm.PortSpaceUDP)
+		if err := server.id.BindAddr(netip.AddrPortFrom(target.Addr, 0)); err != nil {
+			t.Fatal(err)
+		}
+		if err := server.id.Listen(0); err != nil {
+			t.Fatal(err)
+		}
+		client := newThinIn(t, rdmacm.PortSpaceUDP)
+		client.resolve(t, server.id.LocalAddr())
+		if err := client.id.Connect(rdmacm.ConnParam{PrivateData: []byte("who?")}); err != nil {
+			t.Fatal(err)
+		}
+		ev := server.await(t, rdmacm.EventConnectRequest)
+		verbstest.Close(t, ev.ID)
+		if !bytes.HasPrefix(ev.PrivateData, []byte("who?")) {
+			t.Errorf("the request says %q", ev.PrivateData)
+		}
+		pd, attr := newQPAttr(t, ev.ID.DeviceName())
+		attr.Type = ibverbs.QPTypeUD
+		qp := verbstest.Must[*ibverbs.QP](t)(ev.ID.CreateQP(pd, attr))
+		verbstest.Close(t, qp)
+		if state, err := qp.State(); state != ibverbs.QPStateRTS {
+			t.Errorf("the new QP is in %v, %v; want RTS", state, err)
+		}
+		if err := ev.ID.Accept(rdmacm.ConnParam{}); err != nil {
+			t.Fatal(err)
+		}
+		const udpQKey = 0x01234567 // RDMA_UDP_QKEY
+		if ev := client.await(t, rdmacm.EventEstablished); ev.Param.QPN != qp.QPN() || ev.QKey != udpQKey {
+			t.Errorf("the service's QP is %d with QKey %#x, want %d with %#x", ev.Param.QPN, ev.QKey, qp.QPN(), udpQKey)
+		}
+	}, verbstest.Datagrams)
 }
