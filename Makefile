@@ -1,7 +1,7 @@
 # The targets say what they do: run `make`.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint test-host test-lab figures build generate clean setup setup-lab kernel
+.PHONY: help demo test lint test-host test-rdmalab test-lab figures build generate clean setup setup-lab kernel
 
 # The kernel that the lab boots.
 KERNEL ?= 6.1
@@ -12,18 +12,21 @@ export PATH := $(PATH):/usr/local/go/bin:/usr/lib/go/bin:/usr/sbin:/sbin
 
 help: ## print this list
 	@echo 'usage: make TARGET [KERNEL=6.1]'
-	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 demo: setup-lab kernel build ## compare RoCE v2, iWARP and TCP on this machine, in a VM with real rxe and siw devices
 	@ci/demo $(KERNEL)
 
-test: lint test-host test-lab ## run all checks and all tests, on rxe and on siw
+test: lint test-host test-rdmalab test-lab ## run all checks and all tests, on rxe and on siw
 
 lint: setup ## gofmt, go vet, staticcheck, shellcheck, generated code
 	@ci/lint
 
 test-host: setup ## the tests that need no device
 	@ci/test-host
+
+test-rdmalab: setup-lab kernel build ## the lab itself: exit status, streams, time-outs, crashes
+	@ci/lab-selftest bin/rdmalab
 
 test-lab: setup-lab kernel build ## all tests in the lab, on rxe and on siw, under the race detector
 	@ci/test-lab $(KERNEL)

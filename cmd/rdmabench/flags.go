@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/goverbs/goverbs/internal/bench"
 )
@@ -70,6 +71,10 @@ func (m *measureFlags) register(cmd *cobra.Command) {
 	f.IntVar(&m.depth, "depth", bench.DefaultDepth, "messages under way, for throughput")
 	f.DurationVar(&m.limit, "limit", bench.DefaultLimit, "longest time for one measurement: after it, it has failed")
 	f.StringVar(&m.json, "json", "", "also write the results to this file, as JSON; - writes them instead of the tables")
+	m.addFigures(f)
+}
+
+func (m *measureFlags) addFigures(f *pflag.FlagSet) {
 	f.BoolVar(&m.figures, "figures", false, "print lines of the form \"figure NAME VALUE UNIT\" instead of the tables")
 }
 

@@ -78,7 +78,7 @@ one and "rdmabench client HOST" on the other.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usageError{errors.New("name a command: compare, server or client")}
+			return usageError{errors.New("name a command: compare, server, client or show")}
 		},
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
 			a.started = true
@@ -86,7 +86,7 @@ one and "rdmabench client HOST" on the other.`,
 		},
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(a.compareCommand(), a.serverCommand(), a.clientCommand())
+	root.AddCommand(a.compareCommand(), a.serverCommand(), a.clientCommand(), a.showCommand())
 	return root
 }
 

@@ -44,3 +44,19 @@ func JSONFile(name string, r *bench.Report) (err error) {
 	}
 	return os.Rename(f.Name(), name)
 }
+
+// ReadFile reads what JSONFile wrote.
+func ReadFile(name string) (*bench.Report, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	r := &bench.Report{}
+	if err := json.Unmarshal(data, r); err != nil {
+		return nil, fmt.Errorf("%s: no results of rdmabench --json: %w", name, err)
+	}
+	if r.Schema != bench.Schema {
+		return nil, fmt.Errorf("%s: schema %q, and this rdmabench reads %q: use the one that wrote it", name, r.Schema, bench.Schema)
+	}
+	return r, nil
+}
