@@ -58,5 +58,22 @@ func ReadFile(name string) (*bench.Report, error) {
 	if r.Schema != bench.Schema {
 		return nil, fmt.Errorf("%s: schema %q, and this rdmabench reads %q: use the one that wrote it", name, r.Schema, bench.Schema)
 	}
+	for i, m := range r.Measurements {
+		if !whole(m) {
+			return nil, fmt.Errorf("%s: measurement %d has neither an error nor all of a result", name, i)
+		}
+	}
 	return r, nil
+}
+
+// whole says whether m has all that is shown of it.
+func whole(m bench.Result) bool {
+	if m.Error != "" {
+		return true
+	}
+	result := m.Latency != nil
+	if bench.KindOf(m.SizeBytes) == bench.KindThroughput {
+		result = m.Throughput != nil
+	}
+	return result && m.ClientUsage != nil && m.ServerUsage != nil
 }

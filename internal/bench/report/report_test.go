@@ -192,3 +192,34 @@ func TestJSONFileFails(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestReadFileRefuses what cannot be shown; what can be is read.
+func TestReadFileRefuses(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*bench.Report)
+		want   string
+	}{
+		"good":        {func(*bench.Report) {}, ""},
+		"a failure":   {func(r *bench.Report) { r.Measurements[0] = fail(r.Measurements[0], "boom") }, ""},
+		"schema":      {func(r *bench.Report) { r.Schema = "rdmabench/0" }, `schema "rdmabench/0"`},
+		"no latency":  {func(r *bench.Report) { r.Measurements[0].Latency = nil }, "measurement 0"},
+		"another's":   {func(r *bench.Report) { r.Measurements[1].SizeBytes = 1 << 20 }, "measurement 1"},
+		"no usage":    {func(r *bench.Report) { r.Measurements[2].ServerUsage = nil }, "measurement 2"},
+		"cut in half": {func(r *bench.Report) { r.Measurements[9].Throughput = nil }, "measurement 9"},
+	} {
+		r := complete()
+		tt.change(r)
+		file := filepath.Join(t.TempDir(), "r.json")
+		if err := JSONFile(file, r); err != nil {
+			t.Fatal(err)
+		}
+		got, err := ReadFile(file)
+		if tt.want == "" {
+			if diff := cmp.Diff(r, got); err != nil || diff != "" {
+				t.Errorf("%s: %v %s", name, err, diff)
+			}
+		} else if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", name, err, tt.want)
+		}
+	}
+}
