@@ -116,12 +116,8 @@ func cListen(id *cID, backlog int) error {
 // cForgetDevices makes librdmacm notice that a device is gone: it then closes
 // its own context of it together with the last ID, and not only when the
 // process ends. Until then `rdma link del` would wait on kernels whose driver
-// cannot take a device away from its users (rxe and siw on 6.1).
-func cForgetDevices() {
-	if list := C.rdma_get_devices(nil); list != nil {
-		C.rdma_free_devices(list)
-	}
-}
+// cannot take a device away from its users.
+func cForgetDevices() { C.gv_cm_forget_devices() }
 
 // connParam lays p out for C. The private data must be in C memory, since a
 // struct that C is given may not point into Go's heap.

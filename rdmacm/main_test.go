@@ -12,7 +12,12 @@ import (
 	"github.com/goverbs/goverbs/rdmacm"
 )
 
-func TestMain(m *testing.M) { os.Exit(verbstest.Main(m)) }
+func TestMain(m *testing.M) {
+	if child := os.Getenv(childEnv); child != "" {
+		os.Exit(runChild(child))
+	}
+	os.Exit(verbstest.Main(m))
+}
 
 // each runs a test on every device, and waits for what it left to the
 // background, so that the next leak check sees the truth.

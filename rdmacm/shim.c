@@ -1,5 +1,7 @@
+#define _GNU_SOURCE
 #include "shim.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
 
@@ -135,4 +137,18 @@ int gv_cm_set_option(struct rdma_cm_id *id, int optname, int value, int len)
 	if (len == 1)
 		return rdma_set_option(id, RDMA_OPTION_ID, optname, &byte, 1);
 	return rdma_set_option(id, RDMA_OPTION_ID, optname, &value, sizeof(value));
+}
+
+void gv_cm_forget_devices(void)
+{
+	struct ibv_context **list;
+
+	/* Before rdma-core 52 the library sorts its devices wrongly where malloc
+	 * has several arenas, and may drop all of them, or lock itself out. Only
+	 * a library that has this later function is known not to. */
+	if (!dlsym(RTLD_DEFAULT, "rdma_query_addrinfo"))
+		return;
+	list = rdma_get_devices(NULL);
+	if (list)
+		rdma_free_devices(list);
 }

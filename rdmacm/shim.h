@@ -55,6 +55,9 @@ int gv_cm_bind_addr(struct rdma_cm_id *id, const uint8_t *addr);
 int gv_cm_resolve_addr(struct rdma_cm_id *id, const uint8_t *src,
 		       const uint8_t *dst, int timeout_ms);
 
+/* Makes librdmacm look which devices there are, where it can do so safely. */
+void gv_cm_forget_devices(void);
+
 int gv_cm_set_option(struct rdma_cm_id *id, int optname, int value, int len);
 
 #endif
