@@ -91,7 +91,7 @@ func TestKernels(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		"info":    "format=2\nversion=6.1\nrelease=6.1.0-57-amd64\npackage=6.1.192-3\nbuilt=2026-12-01T04:39:14Z\n",
+		"info":    "format=3\nversion=6.1\nrelease=6.1.0-57-amd64\npackage=6.1.192-3\nbuilt=2026-12-01T04:39:14Z\n",
 		"vmlinuz": "",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {

@@ -17,7 +17,7 @@ const DefaultKernel = "6.1"
 func KnownKernels() []string { return []string{"6.1", "6.12"} }
 
 // infoFormat is the layout of a prepared kernel's folder that this code reads, as ci/kernel writes it.
-const infoFormat = "2"
+const infoFormat = "3"
 
 // Kernel is a prepared kernel.
 type Kernel struct {

@@ -19,7 +19,7 @@ func fakeKernel(t *testing.T, version string) (cache string, k Kernel) {
 	cache = t.TempDir()
 	k = Kernel{Version: version, Release: version + ".0-1-amd64", Package: version + ".1-1", Dir: filepath.Join(cache, "kernels", version)}
 	write(t, filepath.Join(k.Dir, "vmlinuz"), "image")
-	write(t, filepath.Join(k.Dir, "info"), "format=2\nversion="+version+"\nrelease="+k.Release+"\npackage="+k.Package+"\n")
+	write(t, filepath.Join(k.Dir, "info"), "format=3\nversion="+version+"\nrelease="+k.Release+"\npackage="+k.Package+"\n")
 	dep := `kernel/drivers/virtio/virtio.ko:
 kernel/drivers/virtio/virtio_ring.ko: kernel/drivers/virtio/virtio.ko
 kernel/drivers/virtio/virtio_pci.ko: kernel/drivers/virtio/virtio_ring.ko kernel/drivers/virtio/virtio.ko
