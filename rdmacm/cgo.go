@@ -55,7 +55,7 @@ func cCreateChannel() (*cChannel, int, error) {
 	return c, int(c.fd), nil
 }
 
-func cDestroyChannel(c *cChannel) { C.rdma_destroy_event_channel(c) }
+func cDestroyChannel(c *cChannel) { C.gv_cm_destroy_event_channel(c) }
 
 // cGetEvent takes one event into ev and acknowledges it. It returns
 // syscall.EAGAIN where there is none.
@@ -80,7 +80,7 @@ func cCreateID(c *cChannel, token uint64, ps PortSpace) (*cID, error) {
 }
 
 func cDestroyID(id *cID) error {
-	ret, errno := C.rdma_destroy_id(id)
+	ret, errno := C.gv_cm_destroy_id(id)
 	return retErr(int(ret), errno)
 }
 
@@ -109,7 +109,7 @@ func cResolveRoute(id *cID, timeoutMs int) error {
 }
 
 func cListen(id *cID, backlog int) error {
-	ret, errno := C.rdma_listen(id, C.int(backlog))
+	ret, errno := C.gv_cm_listen(id, C.int(backlog))
 	return retErr(int(ret), errno)
 }
 
@@ -145,14 +145,14 @@ func connParam(p ConnParam) (c C.struct_rdma_conn_param, free func()) {
 func cConnect(id *cID, p ConnParam) error {
 	param, free := connParam(p)
 	defer free()
-	ret, errno := C.rdma_connect(id, &param)
+	ret, errno := C.gv_cm_connect(id, &param)
 	return retErr(int(ret), errno)
 }
 
 func cAccept(id *cID, p ConnParam) error {
 	param, free := connParam(p)
 	defer free()
-	ret, errno := C.rdma_accept(id, &param)
+	ret, errno := C.gv_cm_accept(id, &param)
 	return retErr(int(ret), errno)
 }
 
@@ -162,12 +162,12 @@ func cEstablish(id *cID) error {
 }
 
 func cReject(id *cID, data []byte) error {
-	ret, errno := C.rdma_reject(id, unsafe.Pointer(unsafe.SliceData(data)), C.uint8_t(len(data)))
+	ret, errno := C.gv_cm_reject(id, unsafe.Pointer(unsafe.SliceData(data)), C.uint8_t(len(data)))
 	return retErr(int(ret), errno)
 }
 
 func cDisconnect(id *cID) error {
-	ret, errno := C.rdma_disconnect(id)
+	ret, errno := C.gv_cm_disconnect(id)
 	return retErr(int(ret), errno)
 }
 

@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 
 static void copy_addr(uint8_t *out, const struct sockaddr *sa)
@@ -108,6 +110,73 @@ int gv_cm_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id,
 		    uintptr_t token, int ps)
 {
 	return rdma_create_id(channel, id, (void *)token, ps);
+}
+
+/* Runs CALL with all signals blocked; errno is CALL's. */
+#define WITHOUT_SIGNALS(call)                             \
+	do {                                              \
+		sigset_t all, old;                        \
+		int saved;                                \
+                                                          \
+		sigfillset(&all);                         \
+		pthread_sigmask(SIG_BLOCK, &all, &old);   \
+		call;                                     \
+		saved = errno;                            \
+		pthread_sigmask(SIG_SETMASK, &old, NULL); \
+		errno = saved;                            \
+	} while (0)
+
+int gv_cm_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
+{
+	int ret;
+
+	WITHOUT_SIGNALS(ret = rdma_connect(id, param));
+	return ret;
+}
+
+int gv_cm_accept(struct rdma_cm_id *id, struct rdma_conn_param *param)
+{
+	int ret;
+
+	WITHOUT_SIGNALS(ret = rdma_accept(id, param));
+	return ret;
+}
+
+int gv_cm_reject(struct rdma_cm_id *id, const void *data, uint8_t len)
+{
+	int ret;
+
+	WITHOUT_SIGNALS(ret = rdma_reject(id, data, len));
+	return ret;
+}
+
+int gv_cm_disconnect(struct rdma_cm_id *id)
+{
+	int ret;
+
+	WITHOUT_SIGNALS(ret = rdma_disconnect(id));
+	return ret;
+}
+
+int gv_cm_listen(struct rdma_cm_id *id, int backlog)
+{
+	int ret;
+
+	WITHOUT_SIGNALS(ret = rdma_listen(id, backlog));
+	return ret;
+}
+
+int gv_cm_destroy_id(struct rdma_cm_id *id)
+{
+	int ret;
+
+	WITHOUT_SIGNALS(ret = rdma_destroy_id(id));
+	return ret;
+}
+
+void gv_cm_destroy_event_channel(struct rdma_event_channel *channel)
+{
+	WITHOUT_SIGNALS(rdma_destroy_event_channel(channel));
 }
 
 int gv_cm_bind_addr(struct rdma_cm_id *id, const uint8_t *addr)

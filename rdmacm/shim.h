@@ -50,6 +50,17 @@ int gv_cm_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id,
 		    uintptr_t token, int ps);
 void gv_cm_route(struct rdma_cm_id *id, struct gv_cm_route *out);
 
+/* These reach into drivers, some of which mind signals: siw's TCP connect gives
+ * up and starts anew, and its locks throw away what signals are pending. Go's
+ * runtime sends its threads many. So signals wait until the call is over. */
+int gv_cm_connect(struct rdma_cm_id *id, struct rdma_conn_param *param);
+int gv_cm_accept(struct rdma_cm_id *id, struct rdma_conn_param *param);
+int gv_cm_reject(struct rdma_cm_id *id, const void *data, uint8_t len);
+int gv_cm_disconnect(struct rdma_cm_id *id);
+int gv_cm_listen(struct rdma_cm_id *id, int backlog);
+int gv_cm_destroy_id(struct rdma_cm_id *id);
+void gv_cm_destroy_event_channel(struct rdma_event_channel *channel);
+
 /* addr is a sockaddr_in or sockaddr_in6, or all zero for "not given". */
 int gv_cm_bind_addr(struct rdma_cm_id *id, const uint8_t *addr);
 int gv_cm_resolve_addr(struct rdma_cm_id *id, const uint8_t *src,
