@@ -189,8 +189,8 @@ func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 	cq.waiters.Add(1)
 	defer cq.waiters.Add(-1)
 	n, err := cq.wait(ctx, wcs)
-	if n == len(wcs) && cq.waiters.Load() > 1 {
-		// There may be more, and the event that said so has been taken.
+	if n > 0 && cq.waiters.Load() > 1 {
+		// The event was for one; nobody has armed the CQ for the others.
 		cq.channel.hand(cq)
 	}
 	return n, wrapWait(op, cq.object, err)

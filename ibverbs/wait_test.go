@@ -135,6 +135,36 @@ func TestSharedChannel(t *testing.T) {
 	})
 }
 
+// Two goroutines wait for one CQ. The one that is served first goes away, and
+// the other must still see what comes next.
+func TestWaitersOfOneCQ(t *testing.T) {
+	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
+		const rounds = 20
+		p := newPipe(t, target, 64, 2*rounds)
+		ctx := verbstest.Context(t)
+		for range rounds {
+			got := make(chan error, 2)
+			for range 2 {
+				go func() {
+					var wcs [4]ibverbs.WC
+					n, err := p.b.CQ.Wait(ctx, wcs[:])
+					for i := range n {
+						err = errors.Join(err, wcs[i].Err())
+					}
+					got <- err
+				}()
+			}
+			for range 2 {
+				verbstest.Post(t, p.a.QP, ibverbs.SendWR{Opcode: ibverbs.WRSend, Flags: ibverbs.SendSignaled, SGList: []ibverbs.SGE{p.src.SGE(0, 64)}})
+				verbstest.Complete(t, p.a.CQ, 1)
+				if err := <-got; err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
 // The thin way: one goroutine takes a channel's events and learns whose they
 // are.
 func TestChannelWait(t *testing.T) {
