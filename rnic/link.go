@@ -39,8 +39,11 @@ func AddLink(ctx context.Context, l Link) error { return Host{}.AddLink(ctx, l) 
 
 // DelLink deletes a software RNIC, as `rdma link del` does; one that is not
 // there is no error. It needs CAP_NET_ADMIN. Whoever uses the RNIC is told by
-// a device-removal event; DelLink does not wait for them. Hardware cannot be
-// deleted: unix.EINVAL.
+// a device-removal event. Where the driver cannot take the RNIC away from them
+// (rxe and siw of Linux 6.1), DelLink waits in the kernel until the last has
+// closed it, and nothing interrupts that, not even SIGKILL: a program that has
+// the RNIC open itself must close it on that event, in another goroutine.
+// Hardware cannot be deleted: unix.EINVAL.
 func DelLink(ctx context.Context, name string) error { return Host{}.DelLink(ctx, name) }
 
 // AddLink is the package's AddLink, looking around in h.
