@@ -186,6 +186,9 @@ func createQP(pd *cPD, attr *QPInitAttr, send, recv *cCQ) (*cQP, QPCap, error) {
 	if attr.SigAll {
 		c.sq_sig_all = 1
 	}
+	if attr.SRQ != nil {
+		c.srq = attr.SRQ.srq
+	}
 	qp, errno := C.ibv_create_qp(pd, &c)
 	return qp, qpCapFromC(&c.cap), nullErr(qp == nil, errno)
 }

@@ -44,7 +44,10 @@ func (qp *QP) PostRecv(wrs []RecvWR) (accepted int, err error) {
 	if qp.closed() {
 		return 0, wrap(op, qp.object, os.ErrClosed)
 	}
-	good, bad := qp.checkRecvs(wrs)
+	if qp.srq != nil {
+		return 0, wrap(op, qp.object, hint(syscall.EINVAL, "the QP takes its receives from %v: post there", qp.srq))
+	}
+	good, bad := checkRecvs(wrs, int(qp.cap.MaxRecvSGE))
 	for accepted < good {
 		n := qp.recv.put(wrs[accepted:good])
 		done, err := qp.recv.post(qp.qp, n)
@@ -122,10 +125,12 @@ func (qp *QP) checkRead(wr *SendWR) error {
 	return nil
 }
 
-func (qp *QP) checkRecvs(wrs []RecvWR) (good int, bad error) {
+// checkRecvs returns how many of wrs may be posted to a queue whose receives
+// have at most maxSGE SGEs, and why the next may not.
+func checkRecvs(wrs []RecvWR, maxSGE int) (good int, bad error) {
 	for i := range wrs {
-		if n := len(wrs[i].SGList); n > int(qp.cap.MaxRecvSGE) {
-			return i, hint(syscall.EINVAL, "%d SGEs: the QP has room for %d (QPCap.MaxRecvSGE)", n, qp.cap.MaxRecvSGE)
+		if n := len(wrs[i].SGList); n > maxSGE {
+			return i, hint(syscall.EINVAL, "%d SGEs: a receive here has room for %d (MaxRecvSGE, SRQ.MaxSGE)", n, maxSGE)
 		}
 	}
 	return len(wrs), nil

@@ -13,6 +13,7 @@ type QP struct {
 	handle
 	pd             *PD
 	sendCQ, recvCQ *CQ
+	srq            *SRQ // nil where the QP has a receive queue of its own
 	qp             *cQP
 	typ            QPType
 	cap            QPCap
@@ -44,6 +45,10 @@ type QPInitAttr struct {
 	SendCQ *CQ
 	RecvCQ *CQ // may be SendCQ
 	Cap    QPCap
+	// SRQ is where the QP takes its receives from. It has no receive queue of
+	// its own then, and Cap's MaxRecvWR and MaxRecvSGE are not looked at. nil
+	// means none.
+	SRQ *SRQ
 	// SigAll gives each send work request a completion, as if each had
 	// SendSignaled.
 	SigAll bool
@@ -57,9 +62,14 @@ func (pd *PD) CreateQP(attr QPInitAttr) (*QP, error) {
 	if err := pd.checkQP(&attr); err != nil {
 		return nil, wrap(op, pd.object, err)
 	}
-	qp := &QP{pd: pd, sendCQ: attr.SendCQ, recvCQ: attr.RecvCQ, typ: attr.Type, siw: pd.dev.isSIW()}
+	qp := &QP{pd: pd, sendCQ: attr.SendCQ, recvCQ: attr.RecvCQ, srq: attr.SRQ, typ: attr.Type, siw: pd.dev.isSIW()}
 	qp.readDepth.Store(-1)
-	if err := qp.adopt("QP", &pd.handle, &attr.SendCQ.handle, &attr.RecvCQ.handle); err != nil {
+	parents := []*handle{&pd.handle, &attr.SendCQ.handle, &attr.RecvCQ.handle}
+	if attr.SRQ != nil {
+		parents = append(parents, &attr.SRQ.handle)
+		attr.Cap.MaxRecvWR, attr.Cap.MaxRecvSGE = 0, 0
+	}
+	if err := qp.adopt("QP", parents...); err != nil {
 		return nil, wrap(op, pd.object, err)
 	}
 	if err := qp.create(&attr); err != nil {
@@ -78,6 +88,9 @@ func (pd *PD) checkQP(attr *QPInitAttr) error {
 		if cq.dev != pd.dev {
 			return hint(syscall.EINVAL, "%v is another device's", cq)
 		}
+	}
+	if attr.SRQ != nil && attr.SRQ.pd.dev != pd.dev {
+		return hint(syscall.EINVAL, "%v is another device's", attr.SRQ)
 	}
 	return nil
 }
@@ -142,6 +155,9 @@ func (qp *QP) SendCQ() *CQ { return qp.sendCQ }
 
 // RecvCQ is where receive work requests complete.
 func (qp *QP) RecvCQ() *CQ { return qp.recvCQ }
+
+// SRQ is the shared receive queue that the QP takes its receives from, or nil.
+func (qp *QP) SRQ() *SRQ { return qp.srq }
 
 // Close destroys the QP: ibv_destroy_qp(3). It is nil when called again.
 //

@@ -122,3 +122,8 @@ struct gv_posted gv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, int n)
 {
 	GV_POST(ibv_post_recv, qp, wr, n, struct ibv_recv_wr);
 }
+
+struct gv_posted gv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, int n)
+{
+	GV_POST(ibv_post_srq_recv, srq, wr, n, struct ibv_recv_wr);
+}

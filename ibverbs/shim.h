@@ -26,5 +26,6 @@ int gv_spin_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc, uint64_t budget_ns);
 /* The chain is laid out as an array: wr[0..n). */
 struct gv_posted gv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, int n);
 struct gv_posted gv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, int n);
+struct gv_posted gv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, int n);
 
 #endif

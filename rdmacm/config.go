@@ -35,6 +35,12 @@ type Config struct {
 	// a CQ of its own, which takes all that the queue can hold.
 	SendCQ, RecvCQ *ibverbs.CQ
 
+	// SRQ is a shared receive queue of the caller's, on PD's device, that the
+	// connection takes its receives from: post them there. RecvDepth is then
+	// how many completions the connection's own receive CQ has room for (0
+	// means SRQ.MaxWR), and where PD is nil the SRQ's is used.
+	SRQ *ibverbs.SRQ
+
 	// Polling makes the connection's own CQs without a completion channel: it
 	// saves a file descriptor, and CQ.Wait then does not work.
 	Polling bool
@@ -114,9 +120,13 @@ func (c *Config) settle(attr ibverbs.DeviceAttr) (limits, error) {
 		}
 		return number(name, value, standard, most)
 	}
+	receives, mostReceives := defaultDepth, attr.MaxQPWR
+	if c.SRQ != nil {
+		receives, mostReceives = c.SRQ.MaxWR(), attr.MaxSRQWR
+	}
 	l.cap = ibverbs.QPCap{
 		MaxSendWR:     number("SendDepth", c.SendDepth, defaultDepth, attr.MaxQPWR),
-		MaxRecvWR:     number("RecvDepth", c.RecvDepth, defaultDepth, attr.MaxQPWR),
+		MaxRecvWR:     number("RecvDepth", c.RecvDepth, receives, mostReceives),
 		MaxSendSGE:    number("SendSGE", c.SendSGE, defaultSGE, attr.MaxSGE),
 		MaxRecvSGE:    number("RecvSGE", c.RecvSGE, defaultSGE, attr.MaxSGE),
 		MaxInlineData: orNone("Inline", c.Inline, defaultInline, 1<<30),

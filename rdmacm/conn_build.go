@@ -44,9 +44,13 @@ func (c *Conn) build(cfg *Config) error {
 }
 
 func (c *Conn) buildPD(cfg *Config) error {
-	if cfg.PD != nil {
-		// That it is on the right device, CreateQP checks.
+	// That it is on the right device, CreateQP checks.
+	switch {
+	case cfg.PD != nil:
 		c.pd = cfg.PD
+		return nil
+	case cfg.SRQ != nil:
+		c.pd = cfg.SRQ.PD()
 		return nil
 	}
 	for attempt := 0; ; attempt++ {
@@ -106,6 +110,7 @@ func (c *Conn) buildQP(cfg *Config) (err error) {
 		SendCQ: c.sendCQ,
 		RecvCQ: c.recvCQ,
 		Cap:    c.limits.cap,
+		SRQ:    cfg.SRQ,
 		SigAll: cfg.SignalAll,
 	}
 	c.qp, err = c.id.CreateQP(c.pd, attr)

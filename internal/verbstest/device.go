@@ -59,6 +59,8 @@ var (
 	ReceiverNotReady = Capability{"RNR", isIB}
 	// Atomics: compare and swap, fetch and add.
 	Atomics = Capability{"atomics", func(t *Target) bool { return t.Attr.AtomicCap != ibverbs.AtomicNone }}
+	// SRQQuery: shared receive queues that can be queried and resized.
+	SRQQuery = Capability{"querying an SRQ", isIB}
 	// ReadScatter: READs into more than one SGE.
 	ReadScatter = Capability{"READ into several SGEs", func(t *Target) bool { return t.Attr.MaxSGERD > 1 }}
 )

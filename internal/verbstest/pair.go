@@ -11,9 +11,10 @@ import (
 
 // End is one side of a connection.
 type End struct {
-	PD *ibverbs.PD
-	CQ *ibverbs.CQ // both queues'; it has a completion channel
-	QP *ibverbs.QP
+	PD  *ibverbs.PD
+	CQ  *ibverbs.CQ // both queues'; it has a completion channel
+	SRQ *ibverbs.SRQ
+	QP  *ibverbs.QP
 }
 
 // PairCap is the size of a pair's queues where a test does not care.
@@ -25,23 +26,33 @@ var PairCap = ibverbs.QPCap{MaxSendWR: 64, MaxRecvWR: 64, MaxSendSGE: 2, MaxRecv
 // something (which is iWARP's rule).
 func Pair(t testing.TB, target *Target, cap ibverbs.QPCap, prepare func(*End)) (first, second *End) {
 	t.Helper()
-	if StateMachine.has(target) {
-		return pairByHand(t, target, cap, prepare)
-	}
-	return pairByCM(t, target, cap, prepare)
+	first, second = NewEnd(t, target, cap), NewEnd(t, target, cap)
+	Connect(t, target, cap, first, second, prepare)
+	return first, second
 }
 
-func newEnd(t testing.TB, target *Target, cap ibverbs.QPCap) *End {
+// NewEnd gives a side of a connection that has no QP yet. Its CQ may be
+// replaced, and an SRQ be put in, before Connect.
+func NewEnd(t testing.TB, target *Target, cap ibverbs.QPCap) *End {
 	t.Helper()
 	return &End{PD: PD(t, target.Dev), CQ: CQ(t, target.Dev, int(cap.MaxSendWR+cap.MaxRecvWR))}
 }
 
-func pairByHand(t testing.TB, target *Target, cap ibverbs.QPCap, prepare func(*End)) (a, b *End) {
+// Connect is Pair for ends that the test has made.
+func Connect(t testing.TB, target *Target, cap ibverbs.QPCap, first, second *End, prepare func(*End)) {
 	t.Helper()
-	a, b = newEnd(t, target, cap), newEnd(t, target, cap)
+	if StateMachine.has(target) {
+		connectByHand(t, target, cap, first, second, prepare)
+	} else {
+		connectByCM(t, target, cap, first, second, prepare)
+	}
+}
+
+func connectByHand(t testing.TB, target *Target, cap ibverbs.QPCap, a, b *End, prepare func(*End)) {
+	t.Helper()
 	for _, e := range []*End{a, b} {
 		e.QP = Must[*ibverbs.QP](t)(e.PD.CreateQP(ibverbs.QPInitAttr{
-			Type: ibverbs.QPTypeRC, SendCQ: e.CQ, RecvCQ: e.CQ, Cap: cap,
+			Type: ibverbs.QPTypeRC, SendCQ: e.CQ, RecvCQ: e.CQ, SRQ: e.SRQ, Cap: cap,
 		}))
 		Close(t, e.QP)
 		ToInit(t, target, e.QP)
@@ -51,7 +62,6 @@ func pairByHand(t testing.TB, target *Target, cap ibverbs.QPCap, prepare func(*E
 	}
 	ToRTS(t, target, a.QP, b.QP.QPN())
 	ToRTS(t, target, b.QP, a.QP.QPN())
-	return a, b
 }
 
 // ToInit moves an RC QP to INIT with all access that the device has.
@@ -101,14 +111,13 @@ func ToRTS(t testing.TB, target *Target, qp *ibverbs.QP, peer uint32) {
 	}
 }
 
-// pairByCM connects two ends over rdma_cm, as iWARP must.
-func pairByCM(t testing.TB, target *Target, cap ibverbs.QPCap, prepare func(*End)) (first, second *End) {
+// connectByCM connects two ends over rdma_cm, as iWARP must.
+func connectByCM(t testing.TB, target *Target, cap ibverbs.QPCap, first, second *End, prepare func(*End)) {
 	t.Helper()
 	ctx := Context(t)
-	first, second = newEnd(t, target, cap), newEnd(t, target, cap)
 	config := func(e *End) rdmacm.Config {
 		return rdmacm.Config{
-			PD: e.PD, SendCQ: e.CQ, RecvCQ: e.CQ,
+			PD: e.PD, SendCQ: e.CQ, RecvCQ: e.CQ, SRQ: e.SRQ,
 			SendDepth: int(cap.MaxSendWR), RecvDepth: int(cap.MaxRecvWR),
 			SendSGE: int(cap.MaxSendSGE), RecvSGE: int(cap.MaxRecvSGE), Inline: int(cap.MaxInlineData),
 			Prepare: func(c *rdmacm.Conn) error {
@@ -140,7 +149,6 @@ func pairByCM(t testing.TB, target *Target, cap ibverbs.QPCap, prepare func(*End
 	if err := <-accepted; err != nil {
 		t.Fatal(err)
 	}
-	return first, second
 }
 
 func dial(ctx context.Context, t testing.TB, l *rdmacm.Listener, config rdmacm.Config) error {
