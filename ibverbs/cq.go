@@ -87,6 +87,7 @@ func (cq *CQ) create(cqe, vector int) error {
 	var number uint32
 	cq.cq = c
 	number, cq.cqe = cqNumbers(c)
+	cq.dev.async.register(cqID(c), cq)
 	cq.named("%s/cq%d", cq.dev.object, number)
 	return nil
 }
@@ -248,8 +249,13 @@ func (cq *CQ) wake() {
 // again. Completions that were not polled are lost.
 func (cq *CQ) Close() error {
 	return cq.close("ibv_destroy_cq", cq.wake, func() error {
+		cq.dev.async.unregister(cqID(cq.cq))
 		err := destroyCQ(cq.cq)
-		if err != nil && cq.channel != nil {
+		if err == nil {
+			return nil
+		}
+		cq.dev.async.register(cqID(cq.cq), cq)
+		if cq.channel != nil {
 			cq.channel.register(cq)
 		}
 		return err

@@ -45,6 +45,8 @@ type Device struct {
 	ctx  *cContext
 	info DeviceInfo
 
+	async async
+
 	attrOnce sync.Once
 	attr     DeviceAttr
 	attrErr  error
@@ -92,9 +94,10 @@ func (d *Device) Info() DeviceInfo { return d.info }
 func (d *Device) Name() string { return d.info.Name }
 
 // Close closes the device: ibv_close_device(3). It fails with EBUSY while
-// objects of the device are open, and is nil when called again.
+// objects of the device are open, and is nil when called again. It wakes readers
+// of asynchronous events with os.ErrClosed.
 func (d *Device) Close() error {
-	return d.close("ibv_close_device", nil, func() error { return closeDevice(d.ctx) })
+	return d.close("ibv_close_device", d.wakeAsync, func() error { return closeDevice(d.ctx) })
 }
 
 // DeviceAttr holds a device's limits and identity (struct ibv_device_attr).

@@ -107,6 +107,7 @@ func (qp *QP) create(attr *QPInitAttr) (err error) {
 		return err
 	}
 	qp.named("%s/qp%d", qp.pd.object, qp.QPN())
+	qp.pd.dev.async.register(qpID(qp.qp), qp)
 	return nil
 }
 
@@ -174,7 +175,9 @@ func (qp *QP) Close() error {
 		}
 	}
 	return qp.close("ibv_destroy_qp", wake, func() error {
+		qp.pd.dev.async.unregister(qpID(qp.qp))
 		if err := destroyQP(qp.qp); err != nil {
+			qp.pd.dev.async.register(qpID(qp.qp), qp)
 			return err
 		}
 		qp.send.free()
