@@ -176,23 +176,6 @@ func destroyCQ(cq *cCQ) error {
 	return retErr(int(ret), errno)
 }
 
-func createQP(pd *cPD, attr *QPInitAttr, send, recv *cCQ) (*cQP, QPCap, error) {
-	c := C.struct_ibv_qp_init_attr{
-		send_cq: send,
-		recv_cq: recv,
-		cap:     qpCapToC(attr.Cap),
-		qp_type: uint32(attr.Type),
-	}
-	if attr.SigAll {
-		c.sq_sig_all = 1
-	}
-	if attr.SRQ != nil {
-		c.srq = attr.SRQ.srq
-	}
-	qp, errno := C.ibv_create_qp(pd, &c)
-	return qp, qpCapFromC(&c.cap), nullErr(qp == nil, errno)
-}
-
 func qpNumber(qp *cQP) uint32 { return uint32(qp.qp_num) }
 
 func modifyQP(qp *cQP, attr *QPAttr, mask QPAttrMask) error {

@@ -36,7 +36,16 @@ type cSendWR struct {
 	swap       uint64
 	atomicRKey uint32
 	_          uint32
-	_          [(C.sizeof_struct_ibv_send_wr - 72)]byte // qp_type, bind_mw, tso
+	remoteSRQN uint32 // qp_type.xrc
+	_          uint32
+	mw         uint64 // bind_mw begins; or tso.hdr, or the length of a FLUSH
+	mwRKey     uint32 // or tso.hdr_sz and tso.mss, or a FLUSH's placement and selectivity
+	_          uint32
+	mr         uint64
+	mwAddr     uint64
+	mwLength   uint64
+	mwAccess   uint32
+	_          uint32
 }
 
 // cRecvWR is struct ibv_recv_wr.
@@ -61,6 +70,9 @@ const (
 	_ = -(unsafe.Offsetof(cSendWR{}.opcode) ^ unsafe.Offsetof(C.struct_ibv_send_wr{}.opcode))
 	_ = -(unsafe.Offsetof(cSendWR{}.flags) ^ unsafe.Offsetof(C.struct_ibv_send_wr{}.send_flags))
 	_ = -(unsafe.Offsetof(cSendWR{}.remoteAddr) ^ unsafe.Offsetof(C.struct_ibv_send_wr{}.wr))
+
+	_ = -(unsafe.Offsetof(cSendWR{}.remoteSRQN) ^ unsafe.Offsetof(C.struct_ibv_send_wr{}.qp_type))
+	_ = -(unsafe.Offsetof(cSendWR{}.mr) ^ (C.sizeof_struct_ibv_send_wr - C.sizeof_struct_ibv_mw_bind_info))
 
 	_ = -(unsafe.Offsetof(cRecvWR{}.sgList) ^ unsafe.Offsetof(C.struct_ibv_recv_wr{}.sg_list))
 	_ = -(unsafe.Offsetof(cRecvWR{}.numSGE) ^ unsafe.Offsetof(C.struct_ibv_recv_wr{}.num_sge))
@@ -116,6 +128,9 @@ func reqNotifyCQ(cq *cCQ, solicitedOnly bool) error {
 	return retErr(int(ret), errno)
 }
 
+// atomicSize is what atomics work on, in bytes.
+const atomicSize = 8
+
 // wrBatch is the most work requests that cross to C at once. Longer batches
 // take several crossings.
 const wrBatch = 128
@@ -126,8 +141,9 @@ type sendQueue struct {
 	mem    unsafe.Pointer
 	wrs    []cSendWR
 	sges   []SGE
-	inline []byte // room of inlineMax bytes for each of wrs
-	cap    QPCap
+	inline []byte // slot bytes for each of wrs: its inline data, then its TSO header
+	slot   int
+	header int // where in a slot the TSO header begins
 }
 
 // recvQueue is the same for receives.
@@ -149,16 +165,18 @@ func queueMem(n, wrSize, maxSGE, inline int) (mem unsafe.Pointer, sgesAt unsafe.
 	return mem, unsafe.Add(mem, n*wrSize), sges, nil
 }
 
-func (q *sendQueue) alloc(cap QPCap) error {
+func (q *sendQueue) alloc(cap QPCap, maxTSOHeader int) error {
 	n := int(min(max(cap.MaxSendWR, 1), wrBatch))
-	mem, sgesAt, sges, err := queueMem(n, C.sizeof_struct_ibv_send_wr, int(cap.MaxSendSGE), int(cap.MaxInlineData))
+	q.header = max(int(cap.MaxInlineData), atomicSize)
+	q.slot = q.header + maxTSOHeader
+	mem, sgesAt, sges, err := queueMem(n, C.sizeof_struct_ibv_send_wr, int(cap.MaxSendSGE), q.slot)
 	if err != nil {
 		return err
 	}
-	q.mem, q.cap = mem, cap
+	q.mem = mem
 	q.wrs = unsafe.Slice((*cSendWR)(mem), n)
 	q.sges = unsafe.Slice((*SGE)(sgesAt), sges)
-	q.inline = unsafe.Slice((*byte)(unsafe.Add(sgesAt, sges*C.sizeof_struct_ibv_sge)), n*int(cap.MaxInlineData))
+	q.inline = unsafe.Slice((*byte)(unsafe.Add(sgesAt, sges*C.sizeof_struct_ibv_sge)), n*q.slot)
 	return nil
 }
 
@@ -212,6 +230,9 @@ func (q *sendQueue) put(wrs []SendWR) int {
 		}
 		sge += list
 		c.putOperands(wr)
+		if wr.Opcode == WRTSO {
+			q.putHeader(i, wr.TSO)
+		}
 	}
 	if n > 0 {
 		q.wrs[n-1].next = 0
@@ -219,18 +240,28 @@ func (q *sendQueue) put(wrs []SendWR) int {
 	return n
 }
 
-// putInline copies data, whose length was checked, to the room of slot i.
+// putInline copies data, whose length was checked, to slot i.
 func (q *sendQueue) putInline(i int, data []byte) SGE {
 	if len(data) == 0 {
 		return SGE{}
 	}
-	room := q.inline[i*int(q.cap.MaxInlineData):]
+	room := q.inline[i*q.slot:]
 	copy(room, data)
 	return SGE{Addr: uint64(uintptr(unsafe.Pointer(&room[0]))), Length: uint32(len(data))}
 }
 
+// putHeader copies a TSO header, whose length was checked, to slot i.
+func (q *sendQueue) putHeader(i int, tso *TSOHeader) {
+	room := q.inline[i*q.slot+q.header:]
+	copy(room, tso.Header)
+	q.wrs[i].mw = uint64(uintptr(unsafe.Pointer(&room[0])))
+	*(*[2]uint16)(unsafe.Pointer(&q.wrs[i].mwRKey)) = [2]uint16{uint16(len(tso.Header)), tso.MSS}
+}
+
 // putOperands fills in what depends on the opcode.
 func (c *cSendWR) putOperands(wr *SendWR) {
+	c.imm = 0 // BIND_MW must not have any
+	c.remoteSRQN = wr.RemoteSRQN
 	switch wr.Opcode {
 	case WRSendWithImm, WRRDMAWriteWithImm:
 		c.imm = be32(wr.ImmData)
@@ -245,6 +276,9 @@ func (c *cSendWR) putOperands(wr *SendWR) {
 		c.swap = wr.Swap
 		c.atomicRKey = wr.RKey
 		return
+	case WRFlush:
+		c.mw = wr.Flush.Length
+		*(*[2]uint8)(unsafe.Pointer(&c.mwRKey)) = [2]uint8{uint8(wr.Flush.Placement), uint8(wr.Flush.Selectivity)}
 	}
 	c.remoteAddr = wr.RemoteAddr
 	*(*uint32)(unsafe.Pointer(&c.compareAdd)) = wr.RKey
@@ -272,7 +306,7 @@ func (q *recvQueue) put(wrs []RecvWR) int {
 	return n
 }
 
-// postSend posts the first n work requests that put laid out.
+// post posts the first n work requests that put laid out: ibv_post_send(3).
 func (q *sendQueue) post(qp *cQP, n int) (accepted int, err error) {
 	r := C.gv_post_send(qp, (*C.struct_ibv_send_wr)(unsafe.Pointer(&q.wrs[0])), C.int(n))
 	return int(r.accepted), postErr(r.err)

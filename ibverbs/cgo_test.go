@@ -55,7 +55,7 @@ func at[T any](addr uintptr) T { return *(*T)(*(*unsafe.Pointer)(unsafe.Pointer(
 
 func TestSendQueuePut(t *testing.T) {
 	var q sendQueue
-	if err := q.alloc(QPCap{MaxSendWR: 4, MaxSendSGE: 3, MaxInlineData: 8}); err != nil {
+	if err := q.alloc(QPCap{MaxSendWR: 4, MaxSendSGE: 3, MaxInlineData: 8}, 0); err != nil {
 		t.Fatal(err)
 	}
 	defer q.free()
@@ -117,7 +117,7 @@ func TestQueuePutSGEs(t *testing.T) {
 	var s sendQueue
 	var r recvQueue
 	limits := QPCap{MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 6, MaxRecvSGE: 6}
-	if err := s.alloc(limits); err != nil {
+	if err := s.alloc(limits, 0); err != nil {
 		t.Fatal(err)
 	}
 	defer s.free()

@@ -152,8 +152,11 @@ func (d *Device) limits() (DeviceAttr, error) {
 	return d.attr, d.attrErr
 }
 
-// vendorSIW is the vendor ID of the kernel's Soft-iWARP driver.
-const vendorSIW = 0x626d74
+// Vendor IDs of the kernel's Soft-iWARP and Soft-RoCE drivers.
+const (
+	vendorSIW = 0x626d74
+	vendorRXE = 0xffffff
+)
 
 // isSIW tells Soft-iWARP, whose provider must be kept from some work requests.
 func (d *Device) isSIW() bool {

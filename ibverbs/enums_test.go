@@ -16,7 +16,17 @@ func TestStrings(t *testing.T) {
 		{QPType(1), "QPType(1)"},
 		{WCStatusRNRRetryExcErr, "RNR_RETRY_EXC_ERR"},
 		{WCStatus(250), "WCStatus(250)"},
-		{WROpcode(14), "WROpcode(14)"},
+		{WROpcode(12), "WROpcode(12)"},
+		{WRFlush, "FLUSH"},
+		{WCAtomicWrite, "ATOMIC_WRITE"},
+		{SendOpSend | SendOpFlush | 1<<40, "SEND|FLUSH|0x10000000000"},
+		{QPCreateScatterFCS | QPCreateSourceQPN, "SCATTER_FCS|SOURCE_QPN"},
+		{FlushGlobal | FlushPersistent, "GLOBAL|PERSISTENT"},
+		{FlushMR, "MR"},
+		{DataInOrderWholeMsg, "WHOLE_MSG"},
+		{DataInOrderReturnCaps | DataInOrderDeviceOnly, "RETURN_CAPS|DEVICE_ONLY"},
+		{CompCntrRecv | CompCntrRemoteRDMAWrite, "RECV|REMOTE_RDMA_WRITE"},
+		{CompCntrBytes, "BYTES"},
 		{WCRecvRDMAWithImm, "RECV_RDMA_WITH_IMM"},
 		{TransportIWARP, "iWARP"},
 		{Transport(-1), "unknown"},
@@ -57,6 +67,8 @@ func TestMTUBytes(t *testing.T) {
 func TestFlagNames(t *testing.T) {
 	for name, names := range map[string][]flagName{
 		"access": accessNames, "send": sendNames, "wc": wcNames, "qp attr": qpAttrNames, "device cap": deviceCapNames,
+		"send op": sendOpNames, "qp create": qpCreateNames, "flush": flushPlacementNames,
+		"data in order": dataInOrderNames, "data in order query": dataInOrderFlagNames, "comp cntr": compCntrOpNames,
 	} {
 		seen := make(map[string]bool)
 		var all uint64

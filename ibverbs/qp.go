@@ -1,10 +1,8 @@
 package ibverbs
 
 import (
-	"errors"
 	"sync"
 	"sync/atomic"
-	"syscall"
 )
 
 // QP is a queue pair. It is safe for concurrent use: work requests that
@@ -15,8 +13,12 @@ type QP struct {
 	sendCQ, recvCQ *CQ
 	srq            *SRQ // nil where the QP has a receive queue of its own
 	qp             *cQP
+	ex             *cQPEx // nil unless ops are posted through ibv_wr_*
+	ops            SendOps
+	plainLists     bool // ibv_wr_* gets SGE lists wrong: post those by ibv_post_send
 	typ            QPType
 	cap            QPCap
+	sigAll         bool
 	limits         DeviceAttr
 	siw            bool
 
@@ -37,106 +39,6 @@ type QPCap struct {
 	MaxSendSGE    uint32 // SGEs of one work request
 	MaxRecvSGE    uint32
 	MaxInlineData uint32 // bytes
-}
-
-// QPInitAttr says how to create a QP (struct ibv_qp_init_attr).
-type QPInitAttr struct {
-	Type   QPType
-	SendCQ *CQ
-	RecvCQ *CQ // may be SendCQ
-	Cap    QPCap
-	// SRQ is where the QP takes its receives from. It has no receive queue of
-	// its own then, and Cap's MaxRecvWR and MaxRecvSGE are not looked at. nil
-	// means none.
-	SRQ *SRQ
-	// SigAll gives each send work request a completion, as if each had
-	// SendSignaled.
-	SigAll bool
-}
-
-// CreateQP creates a queue pair in state RESET: ibv_create_qp(3). The caller
-// closes it, before its CQs and PD. Cap may be more than was asked for; see
-// QP.Cap. A type that the device lacks satisfies errors.ErrUnsupported.
-func (pd *PD) CreateQP(attr QPInitAttr) (*QP, error) {
-	const op = "ibv_create_qp"
-	if err := pd.checkQP(&attr); err != nil {
-		return nil, wrap(op, pd.object, err)
-	}
-	qp := &QP{pd: pd, sendCQ: attr.SendCQ, recvCQ: attr.RecvCQ, srq: attr.SRQ, typ: attr.Type, siw: pd.dev.isSIW()}
-	qp.readDepth.Store(-1)
-	parents := []*handle{&pd.handle, &attr.SendCQ.handle, &attr.RecvCQ.handle}
-	if attr.SRQ != nil {
-		parents = append(parents, &attr.SRQ.handle)
-		attr.Cap.MaxRecvWR, attr.Cap.MaxRecvSGE = 0, 0
-	}
-	if err := qp.adopt("QP", parents...); err != nil {
-		return nil, wrap(op, pd.object, err)
-	}
-	if err := qp.create(&attr); err != nil {
-		qp.disown()
-		return nil, wrap(op, pd.object, err)
-	}
-	watch(qp, &qp.handle)
-	return qp, nil
-}
-
-func (pd *PD) checkQP(attr *QPInitAttr) error {
-	for _, cq := range []*CQ{attr.SendCQ, attr.RecvCQ} {
-		if cq == nil {
-			return hint(syscall.EINVAL, "a QP needs SendCQ and RecvCQ")
-		}
-		if cq.dev != pd.dev {
-			return hint(syscall.EINVAL, "%v is another device's", cq)
-		}
-	}
-	if attr.SRQ != nil && attr.SRQ.pd.dev != pd.dev {
-		return hint(syscall.EINVAL, "%v is another device's", attr.SRQ)
-	}
-	return nil
-}
-
-func (qp *QP) create(attr *QPInitAttr) (err error) {
-	if qp.limits, err = qp.pd.dev.limits(); err != nil {
-		return err
-	}
-	if qp.qp, qp.cap, err = createQP(qp.pd.pd, attr, qp.sendCQ.cq, qp.recvCQ.cq); err != nil {
-		return qp.createHint(err, attr)
-	}
-	if err = qp.allocQueues(); err != nil {
-		destroyQP(qp.qp)
-		return err
-	}
-	qp.named("%s/qp%d", qp.pd.object, qp.QPN())
-	qp.pd.dev.async.register(qpID(qp.qp), qp)
-	return nil
-}
-
-func (qp *QP) allocQueues() error {
-	if err := qp.send.alloc(qp.cap); err != nil {
-		return err
-	}
-	if err := qp.recv.alloc(qp.cap); err != nil {
-		qp.send.free()
-		return err
-	}
-	return nil
-}
-
-func (qp *QP) createHint(err error, attr *QPInitAttr) error {
-	l, c := &qp.limits, &attr.Cap
-	switch {
-	case errors.Is(err, syscall.EOPNOTSUPP), errors.Is(err, syscall.EPROTONOSUPPORT):
-		return hint(err, "the device has no %v QPs", attr.Type)
-	case !errors.Is(err, syscall.EINVAL):
-		return err
-	case int(max(c.MaxSendWR, c.MaxRecvWR)) > l.MaxQPWR:
-		return hint(err, "the device allows %d work requests a queue", l.MaxQPWR)
-	case int(max(c.MaxSendSGE, c.MaxRecvSGE)) > l.MaxSGE:
-		return hint(err, "the device allows %d SGEs a work request", l.MaxSGE)
-	case c.MaxInlineData > 0:
-		return hint(err, "is MaxInlineData %d too much for the device?", c.MaxInlineData)
-	}
-	return err
 }
 
 // QPN is the QP number, which a peer names as DestQPN.

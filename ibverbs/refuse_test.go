@@ -164,7 +164,7 @@ func TestPostErrors(t *testing.T) {
 			{"inline READ", ibverbs.SendWR{Opcode: ibverbs.WRRDMARead, Inline: []byte{1}}, syscall.EINVAL, "inline"},
 			{"READ with too many SGEs", ibverbs.SendWR{Opcode: ibverbs.WRRDMARead, SGList: make([]ibverbs.SGE, target.Attr.MaxSGERD+1)}, syscall.EINVAL, "SGEs"},
 			{"unknown opcode", ibverbs.SendWR{Opcode: 99}, errors.ErrUnsupported, "WROpcode(99)"},
-			{"FLUSH", ibverbs.SendWR{Opcode: 14}, errors.ErrUnsupported, "opcode"},
+			{"FLUSH", ibverbs.SendWR{Opcode: ibverbs.WRFlush}, errors.ErrUnsupported, "FLUSH"},
 		} {
 			good := ibverbs.SendWR{Opcode: ibverbs.WRRDMAWrite, Flags: ibverbs.SendSignaled, SGList: []ibverbs.SGE{sge}, RemoteAddr: p.dst.Addr(), RKey: p.dst.RKey()}
 			n, err := p.a.QP.PostSend([]ibverbs.SendWR{good, tc.wr, good})

@@ -78,8 +78,7 @@ int gv_spin_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc, uint64_t budget_ns)
 	}
 }
 
-/* The errno that a post's result stands for, whatever the provider's convention. */
-static int post_errno(int ret)
+int gv_post_errno(int ret)
 {
 	if (ret == -1 && errno)
 		return errno;
@@ -107,7 +106,7 @@ static int post_errno(int ret)
 				done.accepted = bad - wr;                \
 			if (!ret && bad != first)                        \
 				continue;                                \
-			done.err = ret ? post_errno(ret) : EIO;          \
+			done.err = ret ? gv_post_errno(ret) : EIO;          \
 			break;                                           \
 		}                                                        \
 		return done;                                             \

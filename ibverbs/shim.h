@@ -23,6 +23,9 @@ int gv_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int gv_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int gv_spin_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc, uint64_t budget_ns);
 
+/* The errno that a post's result stands for, whatever the provider's convention. */
+int gv_post_errno(int ret);
+
 /* The chain is laid out as an array: wr[0..n). */
 struct gv_posted gv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, int n);
 struct gv_posted gv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, int n);

@@ -1,0 +1,199 @@
+package ibverbs
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// QPInitAttr says how to create a QP (struct ibv_qp_init_attr_ex). Fields that
+// are zero ask for nothing: a QP with none of those after SigAll is one of
+// ibv_create_qp(3), otherwise of ibv_create_qp_ex(3).
+type QPInitAttr struct {
+	Type QPType
+	// SendCQ and RecvCQ may be the same. XRC_SEND QPs have no RecvCQ, XRC_RECV
+	// QPs neither; all others need both.
+	SendCQ *CQ
+	RecvCQ *CQ
+	Cap    QPCap
+	// SRQ is where the QP takes its receives from. It has no receive queue of
+	// its own then, and Cap's MaxRecvWR and MaxRecvSGE are not looked at. nil
+	// means none.
+	SRQ *SRQ
+	// SigAll gives each send work request a completion, as if each had
+	// SendSignaled.
+	SigAll bool
+
+	// SendOps makes PostSend post through ibv_wr_*(3), and names the opcodes
+	// that the QP will post: no others may be. FLUSH and ATOMIC_WRITE work in
+	// no other way.
+	SendOps      SendOps
+	CreateFlags  QPCreateFlags
+	MaxTSOHeader uint16 // bytes of TSOHeader.Header
+	SourceQPN    uint32 // UD: send with this QP number; 0 with the QP's own
+}
+
+// extended tells whether ibv_create_qp(3) cannot make the QP.
+func (attr *QPInitAttr) extended() bool {
+	return attr.SendOps != 0 || attr.CreateFlags != 0 || attr.MaxTSOHeader != 0 || attr.SourceQPN != 0
+}
+
+// cqs are the CQs that attr names, without nil.
+func (attr *QPInitAttr) cqs() []*CQ {
+	return slices.DeleteFunc([]*CQ{attr.SendCQ, attr.RecvCQ}, func(cq *CQ) bool { return cq == nil })
+}
+
+// CreateQP creates a queue pair in state RESET: ibv_create_qp(3), or
+// ibv_create_qp_ex(3). The caller closes it, before its CQs and PD. Cap may be
+// more than was asked for; see QP.Cap. A type, an opcode of SendOps or another
+// feature that the device lacks satisfies errors.ErrUnsupported.
+func (pd *PD) CreateQP(attr QPInitAttr) (*QP, error) {
+	op := "ibv_create_qp"
+	if attr.extended() {
+		op = "ibv_create_qp_ex"
+	}
+	if err := pd.checkQP(&attr); err != nil {
+		return nil, wrap(op, pd.object, err)
+	}
+	qp := &QP{
+		pd: pd, sendCQ: attr.SendCQ, recvCQ: attr.RecvCQ, srq: attr.SRQ, typ: attr.Type,
+		ops: attr.SendOps, sigAll: attr.SigAll, siw: pd.dev.isSIW(),
+	}
+	qp.readDepth.Store(-1)
+	parents := []*handle{&pd.handle}
+	for _, cq := range attr.cqs() {
+		parents = append(parents, &cq.handle)
+	}
+	if attr.SRQ != nil {
+		parents = append(parents, &attr.SRQ.handle)
+		attr.Cap.MaxRecvWR, attr.Cap.MaxRecvSGE = 0, 0
+	}
+	if err := qp.adopt("QP", parents...); err != nil {
+		return nil, wrap(op, pd.object, err)
+	}
+	if err := qp.create(&attr); err != nil {
+		qp.disown()
+		return nil, wrap(op, pd.object, err)
+	}
+	watch(qp, &qp.handle)
+	return qp, nil
+}
+
+// checkQP refuses what some provider would not survive.
+func (pd *PD) checkQP(attr *QPInitAttr) error {
+	switch {
+	case attr.Type == QPTypeXRCRecv:
+		if len(attr.cqs()) > 0 {
+			return hint(syscall.EINVAL, "XRC_RECV QPs have no CQs: their receives are the SRQs'")
+		}
+		return hint(syscall.EINVAL, "XRC_RECV QPs need an XRC domain")
+	case attr.SendCQ == nil:
+		return hint(syscall.EINVAL, "%v QPs need a SendCQ", attr.Type)
+	case attr.Type == QPTypeXRCSend && attr.RecvCQ != nil:
+		return hint(syscall.EINVAL, "XRC_SEND QPs have no RecvCQ")
+	case attr.Type != QPTypeXRCSend && attr.RecvCQ == nil:
+		return hint(syscall.EINVAL, "%v QPs need a RecvCQ", attr.Type)
+	}
+	for _, cq := range attr.cqs() {
+		if cq.dev != pd.dev {
+			return hint(syscall.EINVAL, "%v is another device's", cq)
+		}
+	}
+	if attr.SRQ != nil && attr.SRQ.pd.dev != pd.dev {
+		return hint(syscall.EINVAL, "%v is another device's", attr.SRQ)
+	}
+	return pd.dev.checkSendOps(attr.SendOps)
+}
+
+// checkSendOps refuses what rdma-core takes and the kernel's driver then fails
+// at, one work request after the other.
+func (d *Device) checkSendOps(ops SendOps) error {
+	newer := ops & (SendOpFlush | SendOpAtomicWrite)
+	if newer == 0 {
+		return nil
+	}
+	caps, err := deviceCapsEx(d.ctx)
+	if err != nil {
+		return hint(syscall.EOPNOTSUPP, "the device does not say that it has %v", newer)
+	}
+	if caps&(capFlushGlobal|capFlushPersistent) != 0 {
+		newer &^= SendOpFlush
+	}
+	if caps&capAtomicWrite != 0 {
+		newer &^= SendOpAtomicWrite
+	}
+	if newer != 0 {
+		return hint(syscall.EOPNOTSUPP, "the device or its kernel driver has no %v", newer)
+	}
+	return nil
+}
+
+func (qp *QP) create(attr *QPInitAttr) (err error) {
+	if qp.limits, err = qp.pd.dev.limits(); err != nil {
+		return err
+	}
+	if qp.qp, qp.cap, err = createQP(qp.pd.pd, attr); err != nil {
+		return qp.createHint(err, attr)
+	}
+	if err = qp.allocQueues(attr); err != nil {
+		destroyQP(qp.qp)
+		return err
+	}
+	qp.named("%s/qp%d", qp.pd.object, qp.QPN())
+	qp.pd.dev.async.register(qpID(qp.qp), qp)
+	return nil
+}
+
+// allocQueues prepares the C memory of posts.
+func (qp *QP) allocQueues(attr *QPInitAttr) (err error) {
+	if qp.ops != 0 {
+		if qp.ex, err = qpToEx(qp.qp); err != nil {
+			return hint(err, "the provider made a QP without ibv_wr_*")
+		}
+		qp.plainLists = qp.limits.VendorID == vendorRXE && !fixedRXELists()
+	}
+	if err := qp.send.alloc(qp.cap, int(attr.MaxTSOHeader)); err != nil {
+		return err
+	}
+	if err := qp.recv.alloc(qp.cap); err != nil {
+		qp.send.free()
+		return err
+	}
+	return nil
+}
+
+func (qp *QP) createHint(err error, attr *QPInitAttr) error {
+	l, c := &qp.limits, &attr.Cap
+	switch {
+	case errors.Is(err, syscall.EOPNOTSUPP) && attr.extended():
+		return hint(err, "the device has no %v QPs with %s", attr.Type, attr.extras())
+	case errors.Is(err, syscall.EOPNOTSUPP), errors.Is(err, syscall.EPROTONOSUPPORT):
+		return hint(err, "the device has no %v QPs", attr.Type)
+	case !errors.Is(err, syscall.EINVAL):
+		return err
+	case int(max(c.MaxSendWR, c.MaxRecvWR)) > l.MaxQPWR:
+		return hint(err, "the device allows %d work requests a queue", l.MaxQPWR)
+	case int(max(c.MaxSendSGE, c.MaxRecvSGE)) > l.MaxSGE:
+		return hint(err, "the device allows %d SGEs a work request", l.MaxSGE)
+	case c.MaxInlineData > 0:
+		return hint(err, "is MaxInlineData %d too much for the device?", c.MaxInlineData)
+	}
+	return err
+}
+
+// extras names what makes a QP one of ibv_create_qp_ex(3).
+func (attr *QPInitAttr) extras() string {
+	var parts []string
+	add := func(set bool, format string, v any) {
+		if set {
+			parts = append(parts, fmt.Sprintf(format, v))
+		}
+	}
+	add(attr.SendOps != 0, "SendOps %v", attr.SendOps)
+	add(attr.CreateFlags != 0, "CreateFlags %v", attr.CreateFlags)
+	add(attr.MaxTSOHeader != 0, "MaxTSOHeader %d", attr.MaxTSOHeader)
+	add(attr.SourceQPN != 0, "SourceQPN %d", attr.SourceQPN)
+	return strings.Join(parts, ", ")
+}
