@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"sync"
 	"syscall"
 	"unsafe"
 
@@ -18,6 +19,15 @@ type BufferOptions struct {
 	// (2<<20, 1<<30). 0 means ordinary pages. The host must have such pages
 	// free: see /sys/kernel/mm/hugepages.
 	HugePageSize int
+	// NUMANodes has the memory taken from these NUMA nodes only, such as the
+	// device's own: /sys/class/infiniband/DEVICE/device/numa_node. None means
+	// wherever the kernel likes. A container may need CAP_SYS_NICE for it.
+	NUMANodes []int
+	// IOVA is the address by which work requests and peers name the memory.
+	// It must be a multiple of the page size. 0 means the memory's own
+	// address; for a region that begins at 0, set AccessZeroBased. See
+	// PD.RegMRIOVA.
+	IOVA uint64
 }
 
 // buffer is memory of a region: mapped by us, or the caller's and pinned.
@@ -68,14 +78,73 @@ func pinBuffer(data []byte) (*buffer, error) {
 	}
 	b := &buffer{data: data}
 	b.pinner.Pin(unsafe.SliceData(data))
+	pinned.Store(b, nil)
 	return b, nil
 }
 
-func (b *buffer) addr() uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b.data))) }
+// pinned holds on to pinned buffers. The runtime panics when it finds a pinner
+// that was forgotten with its pins, and an MR that was forgotten is a leak, no
+// reason to die; nor may its memory be used for anything else.
+var pinned sync.Map
+
+// bind has the memory taken from some NUMA nodes. Nothing must have touched it.
+func (b *buffer) bind(nodes []int) error {
+	if len(nodes) == 0 {
+		return nil
+	}
+	const bits, maxNodes = 8 * unsafe.Sizeof(uintptr(0)), 1024
+	var mask [maxNodes / bits]uintptr
+	for _, node := range nodes {
+		if node < 0 || node >= maxNodes {
+			return hint(syscall.EINVAL, "there is no NUMA node %d", node)
+		}
+		mask[uintptr(node)/bits] |= 1 << (uintptr(node) % bits)
+	}
+	const mpolBind = 2 // MPOL_BIND
+	_, _, errno := unix.Syscall6(unix.SYS_MBIND, b.addr(), uintptr(len(b.mapped)), mpolBind,
+		uintptr(unsafe.Pointer(&mask)), maxNodes+1, 0)
+	switch errno {
+	case 0:
+		return nil
+	case syscall.EINVAL:
+		return hint(errno, "are there NUMA nodes %v with memory? See /sys/devices/system/node", nodes)
+	case syscall.EPERM:
+		return hint(errno, "a container needs CAP_SYS_NICE to choose NUMA nodes")
+	}
+	return errno
+}
+
+func (b *buffer) addr() uintptr { return addrOf(b.data) }
+
+func addrOf(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
+
+// iova is the address at which to register the buffer: the chosen one, 0 in its
+// page, or its own.
+func (b *buffer) iova(chosen uint64, access Access) (uint64, error) {
+	own := uint64(b.addr())
+	inPage := own % uint64(os.Getpagesize())
+	switch {
+	case access&AccessZeroBased != 0 && chosen != 0:
+		return 0, hint(syscall.EINVAL, "%v begins at 0: choose no iova", AccessZeroBased)
+	case access&AccessZeroBased != 0:
+		return inPage, nil
+	case chosen == 0:
+		return own, nil
+	case chosen%uint64(os.Getpagesize()) != inPage:
+		return 0, hint(syscall.EINVAL, "iova %#x: its offset within a page must be %#x, as the memory's", chosen, inPage)
+	case chosen > math.MaxUint64-uint64(len(b.data)):
+		return 0, hint(syscall.EINVAL, "iova %#x: %d bytes do not fit behind it", chosen, len(b.data))
+	}
+	return chosen, nil
+}
 
 // free gives the memory back. No device may use it any more.
 func (b *buffer) free() error {
+	if b == nil {
+		return nil
+	}
 	b.pinner.Unpin()
+	pinned.Delete(b)
 	b.data = nil
 	if b.mapped == nil {
 		return nil
@@ -86,8 +155,8 @@ func (b *buffer) free() error {
 }
 
 // regHint explains why a registration failed.
-func regHint(err error, size int, access Access) error {
-	switch {
+func regHint(err error, r *region) error {
+	switch size, access := r.length, r.access; {
 	case errors.Is(err, syscall.ENOMEM):
 		return hint(err, "%s; raise it with ulimit -l, LimitMEMLOCK= (systemd) or /etc/security/limits.conf",
 			memlock(size))

@@ -130,20 +130,6 @@ func deallocPD(pd *cPD) error {
 	return retErr(int(ret), errno)
 }
 
-func regMR(pd *cPD, addr uintptr, length int, access Access) (*cMR, error) {
-	mr, errno := C.gv_reg_mr(pd, C.uintptr_t(addr), C.size_t(length), C.int(access))
-	return mr, nullErr(mr == nil, errno)
-}
-
-func mrKeys(mr *cMR) (lkey, rkey, number uint32) {
-	return uint32(mr.lkey), uint32(mr.rkey), uint32(mr.handle)
-}
-
-func deregMR(mr *cMR) error {
-	ret, errno := C.ibv_dereg_mr(mr)
-	return retErr(int(ret), errno)
-}
-
 func createCompChannel(ctx *cContext) (*cCompChannel, error) {
 	ch, errno := C.ibv_create_comp_channel(ctx)
 	return ch, nullErr(ch == nil, errno)

@@ -208,6 +208,10 @@ func (q *sendQueue) put(wrs []SendWR) int {
 	n := min(len(wrs), len(q.wrs))
 	for i := range n {
 		wr, c := &wrs[i], &q.wrs[i]
+		if i > 0 && wr.Opcode.alone() {
+			n = i
+			break
+		}
 		list := len(wr.SGList)
 		if wr.Inline != nil {
 			list = 1

@@ -17,6 +17,7 @@ type CQ struct {
 	cqe     int
 	channel *CompChannel
 	id      uintptr
+	rxe     bool
 
 	// event is told of a completion event by the goroutine that reads the
 	// channel, and closed by Close.
@@ -42,7 +43,7 @@ type CQOptions struct {
 // the work requests that can be outstanding on them.
 func (d *Device) CreateCQ(cqe int, opts CQOptions) (*CQ, error) {
 	const op = "ibv_create_cq"
-	cq := &CQ{dev: d, channel: opts.Channel}
+	cq := &CQ{dev: d, channel: opts.Channel, rxe: d.isRXE()}
 	cq.try = cq.tryEvent
 	parents := []*handle{&d.handle}
 	if cq.channel != nil {
@@ -122,7 +123,11 @@ func (cq *CQ) poll(wcs []WC) (int, error) {
 	if len(wcs) == 0 {
 		return 0, nil
 	}
-	return pollCQ(cq.cq, wcs)
+	n, err := pollCQ(cq.cq, wcs)
+	if n > 0 && cq.rxe {
+		cq.dev.mendRXE(wcs[:n])
+	}
+	return n, err
 }
 
 // Spin polls in C until there is a completion or budget has passed, and
@@ -142,6 +147,9 @@ func (cq *CQ) Spin(wcs []WC, budget time.Duration) (int, error) {
 	n, err := spinCQ(cq.cq, wcs, uint64(max(budget, 0)))
 	if err != nil {
 		return 0, wrap(op, cq.object, err)
+	}
+	if n > 0 && cq.rxe {
+		cq.dev.mendRXE(wcs[:n])
 	}
 	return n, nil
 }

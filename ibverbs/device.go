@@ -50,6 +50,8 @@ type Device struct {
 	attrOnce sync.Once
 	attr     DeviceAttr
 	attrErr  error
+
+	windows sync.Map // type 2 memory windows by the index in their rkey
 }
 
 // Open opens the device of that name: ibv_open_device(3). The caller closes
@@ -157,6 +159,12 @@ const (
 	vendorSIW = 0x626d74
 	vendorRXE = 0xffffff
 )
+
+// isRXE tells rxe, whose kernel part must be kept from some work requests.
+func (d *Device) isRXE() bool {
+	attr, err := d.limits()
+	return err == nil && d.info.Transport == TransportIB && attr.VendorID == vendorRXE
+}
 
 // isSIW tells Soft-iWARP, whose provider must be kept from some work requests.
 func (d *Device) isSIW() bool {

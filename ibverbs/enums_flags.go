@@ -22,6 +22,8 @@ const (
 	AccessZeroBased       Access = C.IBV_ACCESS_ZERO_BASED
 	AccessOnDemand        Access = C.IBV_ACCESS_ON_DEMAND
 	AccessHugeTLB         Access = C.IBV_ACCESS_HUGETLB
+	AccessFlushGlobal     Access = 1 << 8 // IBV_ACCESS_FLUSH_GLOBAL, of rdma-core 45 and later
+	AccessFlushPersistent Access = 1 << 9 // IBV_ACCESS_FLUSH_PERSISTENT, likewise
 	AccessRelaxedOrdering Access = C.IBV_ACCESS_RELAXED_ORDERING
 )
 
@@ -34,6 +36,8 @@ var accessNames = []flagName{
 	{uint64(AccessZeroBased), "ZERO_BASED"},
 	{uint64(AccessOnDemand), "ON_DEMAND"},
 	{uint64(AccessHugeTLB), "HUGETLB"},
+	{uint64(AccessFlushGlobal), "FLUSH_GLOBAL"},
+	{uint64(AccessFlushPersistent), "FLUSH_PERSISTENT"},
 	{uint64(AccessRelaxedOrdering), "RELAXED_ORDERING"},
 }
 

@@ -121,12 +121,12 @@ func TestRegHint(t *testing.T) {
 		{syscall.EINVAL, AccessRemoteWrite, "REMOTE_WRITE needs LOCAL_WRITE too"},
 		{syscall.EFAULT, AccessLocalWrite, "read-only"},
 	} {
-		err := regHint(tc.err, 4096, tc.access)
+		err := regHint(tc.err, &region{length: 4096, access: tc.access})
 		if !errors.Is(err, tc.err) || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%v: %q lacks %q", tc.err, err, tc.want)
 		}
 	}
-	if err := regHint(syscall.EINVAL, 4096, AccessLocalWrite|AccessRemoteWrite); err != syscall.EINVAL {
+	if err := regHint(syscall.EINVAL, &region{length: 4096, access: AccessLocalWrite | AccessRemoteWrite}); err != syscall.EINVAL {
 		t.Errorf("EINVAL of another cause became %v", err)
 	}
 }

@@ -16,9 +16,8 @@ import (
 // for calls in flight. A child is entered in its parents before it is created
 // and leaves them after it is destroyed, so that no parent goes first.
 type handle struct {
-	kind    string // as errors count it: "QP", "MR"
-	object  string // ancestry and name: "rxe0/pd3/qp17"; set by named
-	parents []*handle
+	kind   string // as errors count it: "QP", "MR"
+	object string // ancestry and name: "rxe0/pd3/qp17"; set by named
 
 	refs    atomic.Int64  // calls in flight, plus closedBit
 	drained chan struct{} // told when the last call in flight leaves a closing handle
@@ -27,6 +26,7 @@ type handle struct {
 	gone    bool       // destroyed; under closing
 
 	mu       sync.Mutex
+	parents  []*handle          // under mu
 	refuse   bool               // no new children: a Close has begun; under mu
 	children map[*handle]string // by name, "" while being created
 
@@ -48,13 +48,41 @@ func (h *handle) adopt(kind string, parents ...*handle) error {
 		if p == nil {
 			continue
 		}
-		if err := p.addChild(h); err != nil {
+		if err := h.join(p); err != nil {
 			h.disown()
 			return err
 		}
-		h.parents = append(h.parents, p)
 	}
 	return nil
+}
+
+// join gives h one more parent, which must stay open for as long as h is, or
+// until h leaves it. The caller holds a reference to h, or has just made it.
+func (h *handle) join(parent *handle) error {
+	if err := parent.addChild(h); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.parents = append(h.parents, parent)
+	return nil
+}
+
+// leave undoes join.
+func (h *handle) leave(parent *handle) {
+	h.mu.Lock()
+	h.parents = slices.DeleteFunc(h.parents, func(p *handle) bool { return p == parent })
+	h.mu.Unlock()
+	parent.mu.Lock()
+	delete(parent.children, h)
+	parent.mu.Unlock()
+}
+
+// family is the parents that h has now.
+func (h *handle) family() []*handle {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.parents)
 }
 
 func (h *handle) addChild(child *handle) error {
@@ -66,7 +94,7 @@ func (h *handle) addChild(child *handle) error {
 	if h.children == nil {
 		h.children = make(map[*handle]string)
 	}
-	h.children[child] = ""
+	h.children[child] = child.object
 	return nil
 }
 
@@ -74,7 +102,7 @@ func (h *handle) addChild(child *handle) error {
 // parents know of it.
 func (h *handle) named(format string, args ...any) {
 	h.object = fmt.Sprintf(format, args...)
-	for _, p := range h.parents {
+	for _, p := range h.family() {
 		p.mu.Lock()
 		p.children[h] = h.object
 		p.mu.Unlock()
@@ -83,7 +111,7 @@ func (h *handle) named(format string, args ...any) {
 
 // disown takes h out of its parents.
 func (h *handle) disown() {
-	for _, p := range h.parents {
+	for _, p := range h.family() {
 		p.mu.Lock()
 		delete(p.children, h)
 		p.mu.Unlock()

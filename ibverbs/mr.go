@@ -1,5 +1,14 @@
 package ibverbs
 
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"syscall"
+)
+
 // MR is a memory region: memory that a device may read and write.
 //
 // Its memory is the device's from the moment a work request that names it is
@@ -8,11 +17,20 @@ package ibverbs
 // safe as any shared memory.
 type MR struct {
 	handle
+	mr *cMR
+	at atomic.Pointer[region] // Rereg puts another one here
+
+	changing sync.Mutex // one Rereg at a time
+	spare    []*buffer  // what the device may still use after a Rereg that failed; under changing
+}
+
+// region is what an MR covers, and the keys for it.
+type region struct {
 	pd         *PD
-	mr         *cMR
-	buf        *buffer
-	addr       uint64
+	buf        *buffer // nil where the region has no memory of this process
+	addr       uint64  // as work requests and peers give it
 	length     int
+	access     Access
 	lkey, rkey uint32
 }
 
@@ -26,7 +44,11 @@ func (pd *PD) AllocMR(size int, access Access, opts BufferOptions) (*MR, error) 
 	if err != nil {
 		return nil, wrap("mmap", pd.object, err)
 	}
-	return pd.regMR(buf, access)
+	if err := buf.bind(opts.NUMANodes); err != nil {
+		buf.free()
+		return nil, wrap("mbind", pd.object, err)
+	}
+	return pd.regBuffer(buf, opts.IOVA, access)
 }
 
 // RegMR registers a caller's slice: ibv_reg_mr(3). The slice is pinned until
@@ -36,70 +58,136 @@ func (pd *PD) AllocMR(size int, access Access, opts BufferOptions) (*MR, error) 
 // Registration covers whole pages, and Go's heap shares its pages with other
 // objects: prefer AllocMR, above all for memory that a peer may write.
 func (pd *PD) RegMR(buf []byte, access Access) (*MR, error) {
+	return pd.RegMRIOVA(buf, 0, access)
+}
+
+// RegMRIOVA is RegMR with an address of the caller's choice, by which work
+// requests and peers name the memory: ibv_reg_mr_iova(3). iova must have the
+// same offset within a page as the slice has, or registration fails with
+// EINVAL. 0 stands for the slice's own address; for a region that begins at 0,
+// set AccessZeroBased.
+//
+// Soft-iWARP would take an iova and not heed it: there the error satisfies
+// errors.ErrUnsupported.
+func (pd *PD) RegMRIOVA(buf []byte, iova uint64, access Access) (*MR, error) {
 	b, err := pinBuffer(buf)
 	if err != nil {
 		return nil, wrap("ibv_reg_mr", pd.object, err)
 	}
-	return pd.regMR(b, access)
+	return pd.regBuffer(b, iova, access)
 }
 
-// regMR takes over buf: it frees it where registration fails.
-func (pd *PD) regMR(buf *buffer, access Access) (*MR, error) {
-	mr := &MR{pd: pd, buf: buf, addr: uint64(buf.addr()), length: len(buf.data)}
-	if err := mr.register(access); err != nil {
-		buf.free()
-		return nil, wrap("ibv_reg_mr", pd.object, err)
+// regBuffer takes over buf: it frees it where registration fails.
+func (pd *PD) regBuffer(buf *buffer, iova uint64, access Access) (*MR, error) {
+	r := region{pd: pd, buf: buf, length: len(buf.data), access: access}
+	op, err := "ibv_reg_mr", error(nil)
+	if r.addr, err = buf.iova(iova, access); err == nil && r.addr != uint64(buf.addr()) {
+		op = "ibv_reg_mr_iova"
+		if pd.dev.isSIW() {
+			err = hint(syscall.EOPNOTSUPP, "Soft-iWARP knows memory by its own address only")
+		}
 	}
+	if err != nil {
+		buf.free()
+		return nil, wrap(op, pd.object, err)
+	}
+	return newMR(op, r, func() (*cMR, error) {
+		c, err := regMR(pd.pd, buf.addr(), r.length, r.addr, access)
+		return c, regHint(err, &r)
+	}, &pd.handle)
+}
+
+// newMR registers what r says, and takes over its buffer: it frees it where
+// that fails.
+func newMR(op string, r region, register func() (*cMR, error), parents ...*handle) (*MR, error) {
+	mr := &MR{}
+	err := mr.adopt("MR", parents...)
+	if err == nil {
+		if mr.mr, err = register(); err != nil {
+			mr.disown()
+		}
+	}
+	if err != nil {
+		r.buf.free()
+		return nil, wrap(op, r.pd.object, err)
+	}
+	var number uint32
+	r.lkey, r.rkey, number = mrKeys(mr.mr)
+	mr.at.Store(&r)
+	mr.named("%s/mr%d", r.pd.object, number)
 	watch(mr, &mr.handle)
 	return mr, nil
 }
 
-func (mr *MR) register(access Access) error {
-	if err := mr.adopt("MR", &mr.pd.handle); err != nil {
-		return err
-	}
-	c, err := regMR(mr.pd.pd, mr.buf.addr(), mr.length, access)
-	if err != nil {
-		mr.disown()
-		return regHint(err, mr.length, access)
-	}
-	var number uint32
-	mr.mr = c
-	mr.lkey, mr.rkey, number = mrKeys(c)
-	mr.named("%s/mr%d", mr.pd.object, number)
-	return nil
-}
-
-// Bytes is the memory; nil after Close.
+// Bytes is the memory; nil after Close, and where the region has no memory of
+// this process.
 func (mr *MR) Bytes() []byte {
 	if mr.acquire() != nil {
 		return nil
 	}
 	defer mr.release()
-	return mr.buf.data
+	if buf := mr.at.Load().buf; buf != nil {
+		return buf.data
+	}
+	return nil
 }
 
 // Addr is the address of the first byte, which a peer names as RemoteAddr.
-func (mr *MR) Addr() uint64 { return mr.addr }
+func (mr *MR) Addr() uint64 { return mr.at.Load().addr }
 
 // Len is the region's length in bytes.
-func (mr *MR) Len() int { return mr.length }
+func (mr *MR) Len() int { return mr.at.Load().length }
+
+// Access is what may be done to the region.
+func (mr *MR) Access() Access { return mr.at.Load().access }
 
 // LKey is the key of local work requests.
-func (mr *MR) LKey() uint32 { return mr.lkey }
+func (mr *MR) LKey() uint32 { return mr.at.Load().lkey }
 
 // RKey is the key that a peer needs for READ, WRITE and atomics. It is secret
 // only in so far as 32 bits are.
-func (mr *MR) RKey() uint32 { return mr.rkey }
+func (mr *MR) RKey() uint32 { return mr.at.Load().rkey }
 
 // PD is the PD that the region belongs to.
-func (mr *MR) PD() *PD { return mr.pd }
+func (mr *MR) PD() *PD { return mr.at.Load().pd }
 
-// SGE names length bytes from off on in a work request. Whether they lie
-// within the region is checked by the device: if not, the work request ends
-// with WCStatusLocProtErr or another local error.
+// SGE names length bytes from off on in a work request. Bytes that are not
+// within the region make an SGE that no work request can be posted with:
+// PostSend and PostRecv say so.
 func (mr *MR) SGE(off, length int) SGE {
-	return SGE{Addr: mr.addr + uint64(off), Length: uint32(length), LKey: mr.lkey}
+	r := mr.at.Load()
+	if off < 0 || length < 0 || off > r.length || length > r.length-off || uint64(length) > math.MaxUint32 {
+		return outside
+	}
+	return SGE{Addr: r.addr + uint64(off), Length: uint32(length), LKey: r.lkey}
+}
+
+// SGEOf names a part of the region's memory, which b is a slice of. It is as
+// SGE is for bytes that are not within the region.
+func (mr *MR) SGEOf(b []byte) SGE {
+	r := mr.at.Load()
+	start := r.addr // no memory of this process: b's own address counts
+	if r.buf != nil {
+		start = uint64(r.buf.addr())
+	}
+	at := uint64(addrOf(b))
+	if at < start || at-start > math.MaxInt {
+		return outside
+	}
+	return mr.SGE(int(at-start), len(b))
+}
+
+// outside is the SGE for memory that its region does not have.
+var outside = SGE{Addr: math.MaxUint64, Length: math.MaxUint32, LKey: math.MaxUint32}
+
+// checkSGEs finds SGEs that MR.SGE made for memory that is not there.
+func checkSGEs(list []SGE) error {
+	for i := range list {
+		if list[i] == outside {
+			return hint(syscall.EINVAL, "SGE %d is outside of its memory region", i)
+		}
+	}
+	return nil
 }
 
 // Close deregisters the memory, and frees or unpins it: ibv_dereg_mr(3). It
@@ -109,8 +197,20 @@ func (mr *MR) SGE(off, length int) SGE {
 func (mr *MR) Close() error {
 	return mr.close("ibv_dereg_mr", nil, func() error {
 		if err := deregMR(mr.mr); err != nil {
-			return err
+			return mr.deregHint(err)
 		}
-		return mr.buf.free()
+		err := mr.at.Load().buf.free()
+		for _, buf := range mr.spare {
+			err = errors.Join(err, buf.free())
+		}
+		return err
 	})
+}
+
+// deregHint makes EBUSY of EINVAL, with which rxe says that a window is bound.
+func (mr *MR) deregHint(err error) error {
+	if errors.Is(err, syscall.EINVAL) && mr.Access()&AccessMWBind != 0 {
+		return fmt.Errorf("%w (%w): is a memory window bound to it? Invalidate or close that first", syscall.EBUSY, err)
+	}
+	return err
 }

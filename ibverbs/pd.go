@@ -27,6 +27,9 @@ func (d *Device) AllocPD() (*PD, error) {
 	return pd, nil
 }
 
+// same tells whether other is the same protection domain.
+func (pd *PD) same(other *PD) bool { return pd == other }
+
 // Device is the device that the PD belongs to.
 func (pd *PD) Device() *Device { return pd.dev }
 

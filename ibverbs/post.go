@@ -40,6 +40,12 @@ func (qp *QP) PostSend(wrs []SendWR) (accepted int, err error) {
 
 // postBatch posts as many of wrs as cross to C at once.
 func (qp *QP) postBatch(wrs []SendWR) (accepted int, err error) {
+	if wrs[0].Opcode.alone() {
+		if err := qp.postWindow(&wrs[0]); err != nil {
+			return 0, err
+		}
+		return 1, nil
+	}
 	if qp.ex == nil {
 		return qp.send.post(qp.qp, qp.send.put(wrs))
 	}

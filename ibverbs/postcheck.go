@@ -34,6 +34,7 @@ var sendOpTable = [...]sendOp{
 	WRAtomicCmpAndSwp:  {ops: SendOpAtomicCmpAndSwp, types: onReliable, data: true},
 	WRAtomicFetchAdd:   {ops: SendOpAtomicFetchAdd, types: onReliable, data: true},
 	WRLocalInv:         {ops: SendOpLocalInv, types: onConnected},
+	WRBindMW:           {ops: SendOpBindMW, types: onConnected},
 	WRTSO:              {ops: SendOpTSO, types: onDatagrams, data: true},
 	WRFlush:            {ops: SendOpFlush, types: onReliable, extra: true},
 	WRAtomicWrite:      {ops: SendOpAtomicWrite, types: onReliable, inline: true, extra: true},
@@ -61,6 +62,9 @@ func (qp *QP) checkSend(wr *SendWR) error {
 	}
 	if len(wr.SGList) > 0 && !op.data {
 		return hint(syscall.EINVAL, "%v takes no SGList", wr.Opcode)
+	}
+	if err := checkSGEs(wr.SGList); err != nil {
+		return err
 	}
 	if wr.Inline != nil || wr.Flags&SendInline != 0 {
 		if err := qp.checkInline(wr, op); err != nil {
@@ -183,6 +187,9 @@ func checkRecvs(wrs []RecvWR, maxSGE int) (good int, bad error) {
 	for i := range wrs {
 		if n := len(wrs[i].SGList); n > maxSGE {
 			return i, hint(syscall.EINVAL, "%d SGEs: a receive here has room for %d (MaxRecvSGE, SRQ.MaxSGE)", n, maxSGE)
+		}
+		if err := checkSGEs(wrs[i].SGList); err != nil {
+			return i, err
 		}
 	}
 	return len(wrs), nil

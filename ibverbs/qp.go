@@ -20,7 +20,7 @@ type QP struct {
 	cap            QPCap
 	sigAll         bool
 	limits         DeviceAttr
-	siw            bool
+	siw, rxe       bool
 
 	// readDepth is how many READs the QP may have in flight, -1 while not
 	// known. A READ with depth 0 would never complete.

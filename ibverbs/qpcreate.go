@@ -59,7 +59,7 @@ func (pd *PD) CreateQP(attr QPInitAttr) (*QP, error) {
 	}
 	qp := &QP{
 		pd: pd, sendCQ: attr.SendCQ, recvCQ: attr.RecvCQ, srq: attr.SRQ, typ: attr.Type,
-		ops: attr.SendOps, sigAll: attr.SigAll, siw: pd.dev.isSIW(),
+		ops: attr.SendOps, sigAll: attr.SigAll, siw: pd.dev.isSIW(), rxe: pd.dev.isRXE(),
 	}
 	qp.readDepth.Store(-1)
 	parents := []*handle{&pd.handle}

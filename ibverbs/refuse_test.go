@@ -186,7 +186,7 @@ func TestNoImmediates(t *testing.T) {
 	verbstest.EachLacking(t, verbstest.Immediates, func(t *testing.T, target *verbstest.Target) {
 		p := newPipe(t, target, 64, 0)
 		for _, op := range []ibverbs.WROpcode{
-			ibverbs.WRSendWithImm, ibverbs.WRRDMAWriteWithImm, ibverbs.WRAtomicCmpAndSwp, ibverbs.WRAtomicFetchAdd, ibverbs.WRLocalInv,
+			ibverbs.WRSendWithImm, ibverbs.WRRDMAWriteWithImm, ibverbs.WRAtomicCmpAndSwp, ibverbs.WRAtomicFetchAdd, ibverbs.WRLocalInv, ibverbs.WRBindMW,
 		} {
 			n, err := p.a.QP.PostSend([]ibverbs.SendWR{p.remote(ibverbs.SendWR{Opcode: op, SGList: []ibverbs.SGE{p.src.SGE(0, 8)}})})
 			if n != 0 {

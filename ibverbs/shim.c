@@ -8,11 +8,6 @@ int gv_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *a
 	return ibv_query_port(ctx, port, attr);
 }
 
-struct ibv_mr *gv_reg_mr(struct ibv_pd *pd, uintptr_t addr, size_t length, int access)
-{
-	return ibv_reg_mr(pd, (void *)addr, length, access);
-}
-
 struct ibv_cq *gv_create_cq(struct ibv_context *ctx, int cqe, uintptr_t id,
 			    struct ibv_comp_channel *channel, int vector)
 {

@@ -37,6 +37,7 @@ type SendWR struct {
 	CompareAdd uint64 // the value to compare with or to add
 	Swap       uint64 // ATOMIC_CMP_AND_SWP: the new value
 
+	Bind       *MWBind    // for WRBindMW
 	RemoteSRQN uint32     // XRC_SEND QPs: the SRQ that receives (ibv_get_srq_num(3))
 	TSO        *TSOHeader // for WRTSO
 	Flush      *Flush     // for WRFlush

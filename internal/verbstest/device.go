@@ -61,6 +61,8 @@ var (
 	Atomics = Capability{"atomics", func(t *Target) bool { return t.Attr.AtomicCap != ibverbs.AtomicNone }}
 	// SRQQuery: shared receive queues that can be queried and resized.
 	SRQQuery = Capability{"querying an SRQ", isIB}
+	// MemoryWindows: windows of both types.
+	MemoryWindows = Capability{"memory windows", func(t *Target) bool { return t.Attr.CapFlags&ibverbs.DeviceMemWindowType2B != 0 }}
 	// ReadScatter: READs into more than one SGE.
 	ReadScatter = Capability{"READ into several SGEs", func(t *Target) bool { return t.Attr.MaxSGERD > 1 }}
 )
