@@ -15,9 +15,10 @@ import (
 // Type is set, or none where the event is the device's own (EventDeviceFatal).
 type AsyncEvent struct {
 	Type EventType
-	CQ   *CQ // EventCQErr: the CQ has overflowed, and is lost with its QPs
-	QP   *QP // EventQP…, EventCommEst, EventSQDrained, EventPathMig…
-	Port int // all others
+	CQ   *CQ  // EventCQErr: the CQ has overflowed, and is lost with its QPs
+	QP   *QP  // EventQP…, EventCommEst, EventSQDrained, EventPathMig…
+	SRQ  *SRQ // EventSRQErr, EventSRQLimitReached
+	Port int  // all others
 }
 
 // String reads "QP_FATAL rxe0/pd3/qp17" or "PORT_ERR port 1".
@@ -27,6 +28,8 @@ func (e AsyncEvent) String() string {
 		return fmt.Sprintf("%v %v", e.Type, e.CQ)
 	case e.QP != nil:
 		return fmt.Sprintf("%v %v", e.Type, e.QP)
+	case e.SRQ != nil:
+		return fmt.Sprintf("%v %v", e.Type, e.SRQ)
 	case e.Port != 0:
 		return fmt.Sprintf("%v port %d", e.Type, e.Port)
 	}
@@ -134,6 +137,8 @@ func (e *AsyncEvent) name(object any) bool {
 		e.CQ = o
 	case *QP:
 		e.QP = o
+	case *SRQ:
+		e.SRQ = o
 	default:
 		return false
 	}

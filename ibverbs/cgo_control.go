@@ -157,6 +157,8 @@ func createCQ(ctx *cContext, cqe int, id uintptr, ch *cCompChannel, vector int) 
 
 func cqNumbers(cq *cCQ) (number uint32, cqe int) { return uint32(cq.handle), int(cq.cqe) }
 
+func compVectors(ctx *cContext) int { return int(ctx.num_comp_vectors) }
+
 func destroyCQ(cq *cCQ) error {
 	ret, errno := C.ibv_destroy_cq(cq)
 	return retErr(int(ret), errno)

@@ -27,6 +27,8 @@ func createSRQ(pd *cPD, attr SRQAttr) (*cSRQ, SRQAttr, error) {
 	return srq, srqAttrFromC(&c.attr), nullErr(srq == nil, errno)
 }
 
+func srqID(srq *cSRQ) objectID { return objectID(unsafe.Pointer(srq)) }
+
 func srqNumber(srq *cSRQ) uint32 { return uint32(srq.handle) }
 
 // modifySRQ returns the attributes as the provider left them.

@@ -3,6 +3,7 @@ package ibverbs
 import (
 	"context"
 	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -14,10 +15,11 @@ type CQ struct {
 	handle
 	dev     *Device
 	cq      *cCQ
-	cqe     int
+	cqe     atomic.Int64
 	channel *CompChannel
 	id      uintptr
-	rxe     bool
+
+	resizing sync.Mutex // one Resize at a time
 
 	// event is told of a completion event by the goroutine that reads the
 	// channel, and closed by Close.
@@ -30,8 +32,8 @@ type CQ struct {
 type CQOptions struct {
 	// Channel gets the CQ's events; Wait needs one. nil means none.
 	Channel *CompChannel
-	// CompVector spreads the interrupts of several CQs: 0 to the device's
-	// num_comp_vectors - 1.
+	// CompVector spreads the interrupts of several CQs: 0 to
+	// Device.CompVectors() - 1.
 	CompVector int
 }
 
@@ -39,63 +41,87 @@ type CQOptions struct {
 // ibv_create_cq(3). CQE tells how many it got. The caller closes it, after all
 // QPs that use it.
 //
-// A CQ that overflows is lost with its QPs: make it at least as long as all
-// the work requests that can be outstanding on them.
+// Make it at least as long as all the work requests that can be outstanding on
+// its QPs. A completion that finds it full is lost, and the device raises
+// EventCQErr (Device.ReadAsyncEvent); nothing that the QPs do afterwards can be
+// relied upon.
 func (d *Device) CreateCQ(cqe int, opts CQOptions) (*CQ, error) {
 	const op = "ibv_create_cq"
-	cq := &CQ{dev: d, channel: opts.Channel, rxe: d.isRXE()}
-	cq.try = cq.tryEvent
-	parents := []*handle{&d.handle}
-	if cq.channel != nil {
-		if cq.channel.dev != d {
-			return nil, wrap(op, d.object, hint(syscall.EINVAL, "%v is another device's", cq.channel))
+	cq := &CQ{dev: d, channel: opts.Channel}
+	err := cq.init(func(ch *cCompChannel) (*cCQ, error) {
+		if err := d.checkCQ(int64(cqe), opts.CompVector); err != nil {
+			return nil, err
 		}
-		parents = append(parents, &cq.channel.handle)
-	}
-	if err := cq.adopt("CQ", parents...); err != nil {
-		return nil, wrap(op, d.object, err)
-	}
-	if err := cq.create(cqe, opts.CompVector); err != nil {
-		cq.disown()
+		return createCQ(d.ctx, cqe, cq.id, ch, opts.CompVector)
+	})
+	if err != nil {
 		return nil, wrap(op, d.object, err)
 	}
 	watch(cq, &cq.handle)
 	return cq, nil
 }
 
-func (cq *CQ) create(cqe, vector int) error {
-	limits, err := cq.dev.limits()
-	if err != nil {
+// init starts the lifetime of a CQ whose device and channel are set, and
+// creates it.
+func (cq *CQ) init(create func(*cCompChannel) (*cCQ, error), parents ...*handle) error {
+	cq.try = cq.tryEvent
+	parents = append(parents, &cq.dev.handle)
+	var ch *cCompChannel
+	if cq.channel != nil {
+		if cq.channel.dev != cq.dev {
+			return hint(syscall.EINVAL, "%v is another device's", cq.channel)
+		}
+		parents = append(parents, &cq.channel.handle)
+		ch = cq.channel.ch
+	}
+	if err := cq.adopt("CQ", parents...); err != nil {
 		return err
 	}
-	if cqe < 1 || cqe > limits.MaxCQE {
-		return hint(syscall.EINVAL, "%d entries: the device allows 1 to %d", cqe, limits.MaxCQE)
-	}
-	var ch *cCompChannel
 	if cq.channel != nil {
 		cq.id = cqIDs.Add(1)
 		cq.channel.register(cq)
-		ch = cq.channel.ch
 	}
-	c, err := createCQ(cq.dev.ctx, cqe, cq.id, ch, vector)
+	c, err := create(ch)
 	if err != nil {
 		cq.wake()
-		if err == syscall.EINVAL {
-			err = hint(err, "is completion vector %d above the device's?", vector)
-		}
+		cq.disown()
 		return err
 	}
-	var number uint32
 	cq.cq = c
-	number, cq.cqe = cqNumbers(c)
+	number, cqe := cqNumbers(c)
+	cq.cqe.Store(int64(cqe))
 	cq.dev.async.register(cqID(c), cq)
 	cq.named("%s/cq%d", cq.dev.object, number)
 	return nil
 }
 
+// checkCQ refuses what a CQ of the device cannot have; not all drivers do.
+func (d *Device) checkCQ(cqe int64, vector int) error {
+	limits, err := d.limits()
+	switch {
+	case err != nil:
+		return err
+	case cqe < 1 || cqe > int64(limits.MaxCQE):
+		return hint(syscall.EINVAL, "%d entries: the device allows 1 to %d", cqe, limits.MaxCQE)
+	case vector < 0 || vector >= d.CompVectors():
+		return hint(syscall.EINVAL, "completion vector %d: the device has 0 to %d", vector, d.CompVectors()-1)
+	}
+	return nil
+}
+
+// CompVectors is how many completion vectors the device has: CQOptions'
+// CompVector is below it. 0 once the device is closed.
+func (d *Device) CompVectors() int {
+	if d.acquire() != nil {
+		return 0
+	}
+	defer d.release()
+	return compVectors(d.ctx)
+}
+
 // CQE is the number of completions that the CQ has room for, which may be more
 // than was asked for.
-func (cq *CQ) CQE() int { return cq.cqe }
+func (cq *CQ) CQE() int { return int(cq.cqe.Load()) }
 
 // Channel is the CQ's completion channel, or nil.
 func (cq *CQ) Channel() *CompChannel { return cq.channel }
@@ -112,22 +138,14 @@ func (cq *CQ) Poll(wcs []WC) (int, error) {
 		return 0, wrap(op, cq.object, err)
 	}
 	defer cq.release()
-	n, err := cq.poll(wcs)
-	if err != nil {
-		return 0, wrap(op, cq.object, err)
-	}
-	return n, nil
-}
-
-func (cq *CQ) poll(wcs []WC) (int, error) {
 	if len(wcs) == 0 {
 		return 0, nil
 	}
 	n, err := pollCQ(cq.cq, wcs)
-	if n > 0 && cq.rxe {
-		cq.dev.mendRXE(wcs[:n])
+	if err != nil {
+		return 0, wrap(op, cq.object, err)
 	}
-	return n, err
+	return n, nil
 }
 
 // Spin polls in C until there is a completion or budget has passed, and
@@ -147,9 +165,6 @@ func (cq *CQ) Spin(wcs []WC, budget time.Duration) (int, error) {
 	n, err := spinCQ(cq.cq, wcs, uint64(max(budget, 0)))
 	if err != nil {
 		return 0, wrap(op, cq.object, err)
-	}
-	if n > 0 && cq.rxe {
-		cq.dev.mendRXE(wcs[:n])
 	}
 	return n, nil
 }
@@ -189,31 +204,44 @@ func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 		return 0, wrap(op, cq.object, err)
 	}
 	defer cq.release()
-	if err := cq.needChannel(); err != nil {
+	if err := cq.checkWait(len(wcs)); err != nil {
 		return 0, wrap(op, cq.object, err)
 	}
-	if len(wcs) == 0 {
-		return 0, wrap(op, cq.object, hint(syscall.EINVAL, "no room for a completion"))
-	}
-	cq.waiters.Add(1)
-	defer cq.waiters.Add(-1)
-	n, err := cq.wait(ctx, wcs)
-	if n > 0 && cq.waiters.Load() > 1 {
-		// The event was for one; nobody has armed the CQ for the others.
-		cq.channel.hand(cq)
-	}
+	n, err := cq.wait(ctx, func() (int, error) { return pollCQ(cq.cq, wcs) })
 	return n, wrapWait(op, cq.object, err)
 }
 
-func (cq *CQ) wait(ctx context.Context, wcs []WC) (int, error) {
+// checkWait refuses a wait that could never end.
+func (cq *CQ) checkWait(room int) error {
+	if room == 0 {
+		return hint(syscall.EINVAL, "no room for a completion")
+	}
+	return cq.needChannel()
+}
+
+// wait is Wait with the polling left to poll.
+func (cq *CQ) wait(ctx context.Context, poll func() (int, error)) (int, error) {
+	cq.waiters.Add(1)
+	defer cq.waiters.Add(-1)
+	n, err := cq.armAndWait(ctx, poll)
+	if n > 0 && cq.waiters.Load() > 1 {
+		// The event was for one; nobody has armed the CQ for the others. One
+		// of them may be parked in the channel already, without the event.
+		cq.channel.hand(cq)
+		cq.channel.fd.Kick()
+	}
+	return n, err
+}
+
+func (cq *CQ) armAndWait(ctx context.Context, poll func() (int, error)) (int, error) {
 	for {
-		if n, err := cq.poll(wcs); n > 0 || err != nil {
+		if n, err := poll(); n > 0 || err != nil {
 			return n, err
 		}
 		if err := reqNotifyCQ(cq.cq, false); err != nil {
 			return 0, err
 		}
-		if n, err := cq.poll(wcs); n > 0 || err != nil {
+		if n, err := poll(); n > 0 || err != nil {
 			return n, err
 		}
 		if _, err := cq.channel.fd.WaitOr(ctx, cq.event, cq.try); err != nil {

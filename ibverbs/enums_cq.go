@@ -19,3 +19,61 @@ var srqAttrNames = []flagName{
 
 // String joins the names: "MAX_WR|LIMIT".
 func (m SRQAttrMask) String() string { return joinFlags(uint64(m), srqAttrNames) }
+
+// WCExFlags name fields of a WCEx (enum ibv_create_cq_wc_flags).
+type WCExFlags uint64
+
+// Fields of an extended completion. WCExStandard is what an ordinary
+// completion has.
+const (
+	WCExByteLen               WCExFlags = C.IBV_WC_EX_WITH_BYTE_LEN
+	WCExImm                   WCExFlags = C.IBV_WC_EX_WITH_IMM // ImmData and InvalidatedRKey
+	WCExQPNum                 WCExFlags = C.IBV_WC_EX_WITH_QP_NUM
+	WCExSrcQP                 WCExFlags = C.IBV_WC_EX_WITH_SRC_QP
+	WCExSLID                  WCExFlags = C.IBV_WC_EX_WITH_SLID
+	WCExSL                    WCExFlags = C.IBV_WC_EX_WITH_SL
+	WCExDLIDPathBits          WCExFlags = C.IBV_WC_EX_WITH_DLID_PATH_BITS
+	WCExCompletionTS          WCExFlags = C.IBV_WC_EX_WITH_COMPLETION_TIMESTAMP
+	WCExCVLAN                 WCExFlags = C.IBV_WC_EX_WITH_CVLAN
+	WCExFlowTag               WCExFlags = C.IBV_WC_EX_WITH_FLOW_TAG
+	WCExTMInfo                WCExFlags = C.IBV_WC_EX_WITH_TM_INFO
+	WCExCompletionWallclockNS WCExFlags = C.IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK
+	WCExStandard              WCExFlags = C.IBV_WC_STANDARD_FLAGS
+)
+
+var wcExNames = []flagName{
+	{uint64(WCExByteLen), "BYTE_LEN"},
+	{uint64(WCExImm), "IMM"},
+	{uint64(WCExQPNum), "QP_NUM"},
+	{uint64(WCExSrcQP), "SRC_QP"},
+	{uint64(WCExSLID), "SLID"},
+	{uint64(WCExSL), "SL"},
+	{uint64(WCExDLIDPathBits), "DLID_PATH_BITS"},
+	{uint64(WCExCompletionTS), "COMPLETION_TIMESTAMP"},
+	{uint64(WCExCVLAN), "CVLAN"},
+	{uint64(WCExFlowTag), "FLOW_TAG"},
+	{uint64(WCExTMInfo), "TM_INFO"},
+	{uint64(WCExCompletionWallclockNS), "COMPLETION_TIMESTAMP_WALLCLOCK"},
+}
+
+// String joins the names: "BYTE_LEN|IMM".
+func (f WCExFlags) String() string { return joinFlags(uint64(f), wcExNames) }
+
+// CQCreateFlags modify an extended CQ (enum ibv_create_cq_attr_flags).
+type CQCreateFlags uint32
+
+// Extended CQ flags. CQSingleThreaded leaves the locks out: one goroutine at a
+// time may use the CQ and post to its QPs. With CQIgnoreOverrun a CQ that
+// overflows goes on, and overwrites completions.
+const (
+	CQSingleThreaded CQCreateFlags = C.IBV_CREATE_CQ_ATTR_SINGLE_THREADED
+	CQIgnoreOverrun  CQCreateFlags = C.IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN
+)
+
+var cqCreateNames = []flagName{
+	{uint64(CQSingleThreaded), "SINGLE_THREADED"},
+	{uint64(CQIgnoreOverrun), "IGNORE_OVERRUN"},
+}
+
+// String joins the names: "SINGLE_THREADED|IGNORE_OVERRUN".
+func (f CQCreateFlags) String() string { return joinFlags(uint64(f), cqCreateNames) }

@@ -71,6 +71,7 @@ func (srq *SRQ) create(attr SRQInitAttr) error {
 	}
 	srq.srq, srq.maxSGE = c, granted.MaxSGE
 	srq.maxWR.Store(granted.MaxWR)
+	srq.pd.dev.async.register(srqID(c), srq)
 	srq.named("%s/srq%d", srq.pd.object, srqNumber(c))
 	return nil
 }
@@ -190,7 +191,9 @@ func (srq *SRQ) Close() error {
 		srq.mu.Unlock() //lint:ignore SA2001 waits for the holder
 	}
 	return srq.close("ibv_destroy_srq", wake, func() error {
+		srq.pd.dev.async.unregister(srqID(srq.srq))
 		if err := destroySRQ(srq.srq); err != nil {
+			srq.pd.dev.async.register(srqID(srq.srq), srq)
 			return err
 		}
 		srq.recv.free()

@@ -139,10 +139,13 @@ func TestSharedChannel(t *testing.T) {
 // the other must still see what comes next.
 func TestWaitersOfOneCQ(t *testing.T) {
 	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
-		const rounds = 20
-		p := newPipe(t, target, 64, 2*rounds)
+		const rounds = 100
+		p := newPipe(t, target, 64, 0)
+		dst := verbstest.MR(t, p.b.PD, 64)
+		recv := ibverbs.RecvWR{SGList: []ibverbs.SGE{dst.SGE(0, 64)}}
 		ctx := verbstest.Context(t)
 		for range rounds {
+			verbstest.Receive(t, p.b.QP, recv, recv)
 			got := make(chan error, 2)
 			for range 2 {
 				go func() {

@@ -59,6 +59,10 @@ var (
 	ReceiverNotReady = Capability{"RNR", isIB}
 	// Atomics: compare and swap, fetch and add.
 	Atomics = Capability{"atomics", func(t *Target) bool { return t.Attr.AtomicCap != ibverbs.AtomicNone }}
+	// ExtendedCQ: CQs whose completions have more fields.
+	ExtendedCQ = Capability{"extended CQs", isIB}
+	// ResizeCQ: CQs that can grow and shrink.
+	ResizeCQ = Capability{"resizing a CQ", isIB}
 	// SRQQuery: shared receive queues that can be queried and resized.
 	SRQQuery = Capability{"querying an SRQ", isIB}
 	// MemoryWindows: windows of both types.
