@@ -162,6 +162,8 @@ func regHint(err error, r *region) error {
 			memlock(size))
 	case errors.Is(err, syscall.EINVAL) && access&(AccessRemoteWrite|AccessRemoteAtomic) != 0 && access&AccessLocalWrite == 0:
 		return hint(err, "%v needs LOCAL_WRITE too", access)
+	case errors.Is(err, syscall.EINVAL) && access&AccessOnDemand != 0 && !hasODP(r.pd.dev.ctx):
+		return fmt.Errorf("%w (%w): the device has no on-demand paging", syscall.EOPNOTSUPP, err)
 	case errors.Is(err, syscall.EFAULT):
 		return hint(err, "the memory is not mapped, or it is read-only and %v writes to it", access)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -51,7 +52,8 @@ type Device struct {
 	attr     DeviceAttr
 	attrErr  error
 
-	windows sync.Map // type 2 memory windows by the index in their rkey
+	serial  atomic.Int64 // names objects that have no number of their own
+	windows sync.Map     // type 2 memory windows by the index in their rkey
 }
 
 // Open opens the device of that name: ibv_open_device(3). The caller closes

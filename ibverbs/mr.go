@@ -32,6 +32,7 @@ type region struct {
 	length     int
 	access     Access
 	lkey, rkey uint32
+	lost       bool // by a Rereg that failed: not to be used
 }
 
 // AllocMR allocates and registers size bytes: mmap(2) and ibv_reg_mr(3). The
@@ -81,20 +82,27 @@ func (pd *PD) RegMRIOVA(buf []byte, iova uint64, access Access) (*MR, error) {
 func (pd *PD) regBuffer(buf *buffer, iova uint64, access Access) (*MR, error) {
 	r := region{pd: pd, buf: buf, length: len(buf.data), access: access}
 	op, err := "ibv_reg_mr", error(nil)
-	if r.addr, err = buf.iova(iova, access); err == nil && r.addr != uint64(buf.addr()) {
+	if r.addr, err = pd.iova(buf, iova, access); r.addr != uint64(buf.addr()) {
 		op = "ibv_reg_mr_iova"
-		if pd.dev.isSIW() {
-			err = hint(syscall.EOPNOTSUPP, "Soft-iWARP knows memory by its own address only")
-		}
 	}
 	if err != nil {
 		buf.free()
 		return nil, wrap(op, pd.object, err)
 	}
 	return newMR(op, r, func() (*cMR, error) {
-		c, err := regMR(pd.pd, buf.addr(), r.length, r.addr, access)
+		c, err := regMR(pd.pd, buf.addr(), uint64(r.length), r.addr, access)
 		return c, regHint(err, &r)
 	}, &pd.handle)
+}
+
+// iova is the address at which to register a buffer, which Soft-iWARP does not
+// let one choose.
+func (pd *PD) iova(buf *buffer, chosen uint64, access Access) (uint64, error) {
+	addr, err := buf.iova(chosen, access)
+	if err == nil && addr != uint64(buf.addr()) && pd.dev.isSIW() {
+		err = hint(syscall.EOPNOTSUPP, "Soft-iWARP knows memory by its own address only")
+	}
+	return addr, err
 }
 
 // newMR registers what r says, and takes over its buffer: it frees it where
@@ -156,7 +164,7 @@ func (mr *MR) PD() *PD { return mr.at.Load().pd }
 // PostSend and PostRecv say so.
 func (mr *MR) SGE(off, length int) SGE {
 	r := mr.at.Load()
-	if off < 0 || length < 0 || off > r.length || length > r.length-off || uint64(length) > math.MaxUint32 {
+	if r.lost || off < 0 || length < 0 || off > r.length || length > r.length-off || uint64(length) > math.MaxUint32 {
 		return outside
 	}
 	return SGE{Addr: r.addr + uint64(off), Length: uint32(length), LKey: r.lkey}
@@ -199,12 +207,17 @@ func (mr *MR) Close() error {
 		if err := deregMR(mr.mr); err != nil {
 			return mr.deregHint(err)
 		}
-		err := mr.at.Load().buf.free()
-		for _, buf := range mr.spare {
-			err = errors.Join(err, buf.free())
-		}
-		return err
+		return mr.free()
 	})
+}
+
+// free gives back all memory that the device has had.
+func (mr *MR) free() error {
+	err := mr.at.Load().buf.free()
+	for _, buf := range mr.spare {
+		err = errors.Join(err, buf.free())
+	}
+	return err
 }
 
 // deregHint makes EBUSY of EINVAL, with which rxe says that a window is bound.

@@ -146,6 +146,8 @@ func (b *MWBind) check(qp *QP, typ MWType) error {
 func (b *MWBind) checkRegion(r *region) error {
 	const writes = AccessRemoteWrite | AccessRemoteAtomic
 	switch off := b.Addr - r.addr; {
+	case r.lost:
+		return hint(syscall.EINVAL, "%v is lost by a Rereg that failed", b.MR)
 	case !b.MW.pd.same(r.pd):
 		return hint(syscall.EINVAL, "%v is another PD's", b.MR)
 	case b.Access&^(writes|AccessRemoteRead|AccessZeroBased) != 0:

@@ -4,31 +4,46 @@ package ibverbs
 // one. It is safe for concurrent use.
 type PD struct {
 	handle
-	dev *Device
-	pd  *cPD
+	dev  *Device
+	pd   *cPD
+	base *PD // whose parent domain it is, or nil
 }
 
 // AllocPD allocates a protection domain: ibv_alloc_pd(3). The caller closes
 // it.
 func (d *Device) AllocPD() (*PD, error) {
-	const op = "ibv_alloc_pd"
-	pd := &PD{dev: d}
-	if err := pd.adopt("PD", &d.handle); err != nil {
-		return nil, wrap(op, d.object, err)
+	return d.newPD("ibv_alloc_pd", nil, []*handle{&d.handle}, func() (*cPD, error) { return allocPD(d.ctx) })
+}
+
+func (d *Device) newPD(op string, base *PD, parents []*handle, create func() (*cPD, error)) (*PD, error) {
+	pd, object := &PD{dev: d, base: base}, d.object
+	if base != nil {
+		object = base.object
 	}
-	c, err := allocPD(d.ctx)
+	err := pd.adopt("PD", parents...)
+	if err == nil {
+		if pd.pd, err = create(); err != nil {
+			pd.disown()
+		}
+	}
 	if err != nil {
-		pd.disown()
-		return nil, wrap(op, d.object, err)
+		return nil, wrap(op, object, err)
 	}
-	pd.pd = c
-	pd.named("%s/pd%d", d.object, pdNumber(c))
+	pd.named("%s/pd%d", d.object, pdNumber(pd.pd))
 	watch(pd, &pd.handle)
 	return pd, nil
 }
 
+// root is the protection domain itself, of a parent domain.
+func (pd *PD) root() *PD {
+	if pd.base != nil {
+		return pd.base
+	}
+	return pd
+}
+
 // same tells whether other is the same protection domain.
-func (pd *PD) same(other *PD) bool { return pd == other }
+func (pd *PD) same(other *PD) bool { return pd.root() == other.root() }
 
 // Device is the device that the PD belongs to.
 func (pd *PD) Device() *Device { return pd.dev }
