@@ -173,14 +173,21 @@ func TestDialCancel(t *testing.T) {
 		t.Run("connecting", func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			go func() {
-				// The request has arrived: the dial waits for the answer.
-				if ev, err := mute.channel.GetEvent(context.Background()); err == nil {
-					defer ev.ID.Close()
-				}
+			dialed := make(chan struct{})
+			var server sync.WaitGroup
+			server.Go(func() {
+				// The request has arrived: the dial waits for the answer. To
+				// close the id is to refuse, which must not come first.
+				ev, err := mute.channel.GetEvent(verbstest.Context(t))
 				cancel()
-			}()
+				<-dialed
+				if err == nil {
+					ev.ID.Close()
+				}
+			})
 			dialCancelled(t, ctx, rdmacm.Dialer{Config: prepared}, addr)
+			close(dialed)
+			server.Wait()
 		})
 		t.Run("timeout", func(t *testing.T) {
 			_, err := (&rdmacm.Dialer{Timeout: 100 * time.Millisecond}).DialContext(t.Context(), addr)
