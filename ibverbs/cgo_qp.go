@@ -102,6 +102,8 @@ func createQP(pd *cPD, attr *QPInitAttr) (*cQP, QPCap, error) {
 		// It belongs to an XRC domain, and to no PD.
 		c.pd = nil
 		c.comp_mask &^= C.IBV_QP_INIT_ATTR_PD
+		c.comp_mask |= C.IBV_QP_INIT_ATTR_XRCD
+		c.xrcd = attr.XRCD.xrcd
 	}
 	qp, errno := C.gv_create_qp(pd.context, c)
 	return qp, qpCapFromC(&c.cap), nullErr(qp == nil, errno)

@@ -21,12 +21,6 @@ func srqAttrFromC(a *C.struct_ibv_srq_attr) SRQAttr {
 	return SRQAttr{MaxWR: uint32(a.max_wr), MaxSGE: uint32(a.max_sge), Limit: uint32(a.srq_limit)}
 }
 
-func createSRQ(pd *cPD, attr SRQAttr) (*cSRQ, SRQAttr, error) {
-	c := C.struct_ibv_srq_init_attr{attr: srqAttrToC(attr)}
-	srq, errno := C.ibv_create_srq(pd, &c)
-	return srq, srqAttrFromC(&c.attr), nullErr(srq == nil, errno)
-}
-
 func srqID(srq *cSRQ) objectID { return objectID(unsafe.Pointer(srq)) }
 
 func srqNumber(srq *cSRQ) uint32 { return uint32(srq.handle) }

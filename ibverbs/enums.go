@@ -1,6 +1,6 @@
 package ibverbs
 
-//go:generate go tool -modfile=../ci/tools/go.mod stringer -linecomment -output=enums_string.go -type=NodeType,Transport,LinkLayer,PortState,PhysState,MTU,GIDType,AtomicCap,QPType,QPState,MigState,WROpcode,WCStatus,WCOpcode,EventType,FlushSelectivity,CompCntrType,MWType,ReregMRErrCode,MRAdvice,TPHMemType
+//go:generate go tool -modfile=../ci/tools/go.mod stringer -linecomment -output=enums_string.go -type=NodeType,Transport,LinkLayer,PortState,PhysState,MTU,GIDType,AtomicCap,QPType,QPState,MigState,WROpcode,WCStatus,WCOpcode,EventType,FlushSelectivity,CompCntrType,MWType,ReregMRErrCode,MRAdvice,TPHMemType,SRQType,OpsOpcode
 
 // #include "shim.h"
 import "C"
@@ -216,6 +216,11 @@ const (
 	WCBindMW          WCOpcode = C.IBV_WC_BIND_MW            // BIND_MW
 	WCLocalInv        WCOpcode = C.IBV_WC_LOCAL_INV          // LOCAL_INV
 	WCTSO             WCOpcode = C.IBV_WC_TSO                // TSO
+	WCTMAdd           WCOpcode = C.IBV_WC_TM_ADD             // TM_ADD
+	WCTMDel           WCOpcode = C.IBV_WC_TM_DEL             // TM_DEL
+	WCTMSync          WCOpcode = C.IBV_WC_TM_SYNC            // TM_SYNC
+	WCTMRecv          WCOpcode = C.IBV_WC_TM_RECV            // TM_RECV
+	WCTMNoTag         WCOpcode = C.IBV_WC_TM_NO_TAG          // TM_NO_TAG
 	WCRecv            WCOpcode = C.IBV_WC_RECV               // RECV
 	WCRecvRDMAWithImm WCOpcode = C.IBV_WC_RECV_RDMA_WITH_IMM // RECV_RDMA_WITH_IMM
 )

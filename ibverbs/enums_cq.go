@@ -77,3 +77,40 @@ var cqCreateNames = []flagName{
 
 // String joins the names: "SINGLE_THREADED|IGNORE_OVERRUN".
 func (f CQCreateFlags) String() string { return joinFlags(uint64(f), cqCreateNames) }
+
+// SRQType is what an SRQ does beyond holding receives (enum ibv_srq_type).
+type SRQType uint32
+
+// SRQ types: nothing more, XRC, and matching the tags of messages.
+const (
+	SRQTypeBasic SRQType = C.IBV_SRQT_BASIC // BASIC
+	SRQTypeXRC   SRQType = C.IBV_SRQT_XRC   // XRC
+	SRQTypeTM    SRQType = C.IBV_SRQT_TM    // TM
+)
+
+// OpsOpcode says what an OpsWR does (enum ibv_ops_wr_opcode).
+type OpsOpcode uint32
+
+// Operations on tags: add one, delete one, or only tell UnexpectedCnt.
+const (
+	OpsTagAdd  OpsOpcode = C.IBV_WR_TAG_ADD  // TAG_ADD
+	OpsTagDel  OpsOpcode = C.IBV_WR_TAG_DEL  // TAG_DEL
+	OpsTagSync OpsOpcode = C.IBV_WR_TAG_SYNC // TAG_SYNC
+)
+
+// OpsFlags modify an OpsWR (enum ibv_ops_flags).
+type OpsFlags uint32
+
+// Operation flags.
+const (
+	OpsSignaled OpsFlags = C.IBV_OPS_SIGNALED // report success with a completion
+	OpsTMSync   OpsFlags = C.IBV_OPS_TM_SYNC  // UnexpectedCnt is valid
+)
+
+var opsNames = []flagName{
+	{uint64(OpsSignaled), "SIGNALED"},
+	{uint64(OpsTMSync), "TM_SYNC"},
+}
+
+// String joins the names: "SIGNALED|TM_SYNC".
+func (f OpsFlags) String() string { return joinFlags(uint64(f), opsNames) }

@@ -111,7 +111,7 @@ func (qp *QP) postOne() error {
 
 // postLocalInv posts an invalidation. rxe oopses when the window is not bound.
 func (qp *QP) postLocalInv(wr *SendWR) error {
-	mw, unlock := qp.pd.dev.window(wr.InvalidateRKey)
+	mw, unlock := qp.dev.window(wr.InvalidateRKey)
 	defer unlock()
 	if bound := mw != nil && mw.bound && mw.qp == qp; qp.rxe && !bound {
 		return hint(syscall.EINVAL, "no memory window with key %#x is bound to this QP", wr.InvalidateRKey)

@@ -75,8 +75,11 @@ func (qp *QP) PostRecv(wrs []RecvWR) (accepted int, err error) {
 	if qp.closed() {
 		return 0, wrap(op, qp.object, os.ErrClosed)
 	}
-	if qp.srq != nil {
+	switch {
+	case qp.srq != nil:
 		return 0, wrap(op, qp.object, hint(syscall.EINVAL, "the QP takes its receives from %v: post there", qp.srq))
+	case qp.typ == QPTypeXRCSend || qp.typ == QPTypeXRCRecv:
+		return 0, wrap(op, qp.object, hint(syscall.EINVAL, "%v QPs have no receive queue: post to an SRQ", qp.typ))
 	}
 	good, bad := checkRecvs(wrs, int(qp.cap.MaxRecvSGE))
 	for accepted < good {

@@ -9,7 +9,8 @@ import (
 // several goroutines post are queued one batch after the other.
 type QP struct {
 	handle
-	pd             *PD
+	dev            *Device
+	pd             *PD // nil where XRCD.OpenQP made it
 	sendCQ, recvCQ *CQ
 	srq            *SRQ // nil where the QP has a receive queue of its own
 	qp             *cQP
@@ -50,7 +51,7 @@ func (qp *QP) Type() QPType { return qp.typ }
 // Cap holds the sizes that the QP was given.
 func (qp *QP) Cap() QPCap { return qp.cap }
 
-// PD is the PD that the QP belongs to.
+// PD is the PD that the QP belongs to; nil for one of XRCD.OpenQP.
 func (qp *QP) PD() *PD { return qp.pd }
 
 // SendCQ is where send work requests complete.
@@ -77,9 +78,9 @@ func (qp *QP) Close() error {
 		}
 	}
 	return qp.close("ibv_destroy_qp", wake, func() error {
-		qp.pd.dev.async.unregister(qpID(qp.qp))
+		qp.dev.async.unregister(qpID(qp.qp))
 		if err := destroyQP(qp.qp); err != nil {
-			qp.pd.dev.async.register(qpID(qp.qp), qp)
+			qp.dev.async.register(qpID(qp.qp), qp)
 			return err
 		}
 		qp.send.free()

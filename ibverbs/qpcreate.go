@@ -22,6 +22,8 @@ type QPInitAttr struct {
 	// its own then, and Cap's MaxRecvWR and MaxRecvSGE are not looked at. nil
 	// means none.
 	SRQ *SRQ
+	// XRCD is the domain that an XRC_RECV QP serves; others have none.
+	XRCD *XRCD
 	// SigAll gives each send work request a completion, as if each had
 	// SendSignaled.
 	SigAll bool
@@ -58,13 +60,16 @@ func (pd *PD) CreateQP(attr QPInitAttr) (*QP, error) {
 		return nil, wrap(op, pd.object, err)
 	}
 	qp := &QP{
-		pd: pd, sendCQ: attr.SendCQ, recvCQ: attr.RecvCQ, srq: attr.SRQ, typ: attr.Type,
+		dev: pd.dev, pd: pd, sendCQ: attr.SendCQ, recvCQ: attr.RecvCQ, srq: attr.SRQ, typ: attr.Type,
 		ops: attr.SendOps, sigAll: attr.SigAll, siw: pd.dev.isSIW(), rxe: pd.dev.isRXE(),
 	}
 	qp.readDepth.Store(-1)
 	parents := []*handle{&pd.handle}
 	for _, cq := range attr.cqs() {
 		parents = append(parents, &cq.handle)
+	}
+	if attr.XRCD != nil {
+		parents = append(parents, &attr.XRCD.handle)
 	}
 	if attr.SRQ != nil {
 		parents = append(parents, &attr.SRQ.handle)
@@ -88,7 +93,11 @@ func (pd *PD) checkQP(attr *QPInitAttr) error {
 		if len(attr.cqs()) > 0 {
 			return hint(syscall.EINVAL, "XRC_RECV QPs have no CQs: their receives are the SRQs'")
 		}
-		return hint(syscall.EINVAL, "XRC_RECV QPs need an XRC domain")
+		if attr.XRCD == nil {
+			return hint(syscall.EINVAL, "XRC_RECV QPs need an XRC domain")
+		}
+	case attr.XRCD != nil:
+		return hint(syscall.EINVAL, "only XRC_RECV QPs have an XRC domain")
 	case attr.SendCQ == nil:
 		return hint(syscall.EINVAL, "%v QPs need a SendCQ", attr.Type)
 	case attr.Type == QPTypeXRCSend && attr.RecvCQ != nil:
@@ -100,6 +109,9 @@ func (pd *PD) checkQP(attr *QPInitAttr) error {
 		if cq.dev != pd.dev {
 			return hint(syscall.EINVAL, "%v is another device's", cq)
 		}
+	}
+	if attr.XRCD != nil && attr.XRCD.dev != pd.dev {
+		return hint(syscall.EINVAL, "%v is another device's", attr.XRCD)
 	}
 	if attr.SRQ != nil && attr.SRQ.pd.dev != pd.dev {
 		return hint(syscall.EINVAL, "%v is another device's", attr.SRQ)
@@ -131,7 +143,7 @@ func (d *Device) checkSendOps(ops SendOps) error {
 }
 
 func (qp *QP) create(attr *QPInitAttr) (err error) {
-	if qp.limits, err = qp.pd.dev.limits(); err != nil {
+	if qp.limits, err = qp.dev.limits(); err != nil {
 		return err
 	}
 	if qp.qp, qp.cap, err = createQP(qp.pd.pd, attr); err != nil {
@@ -142,7 +154,7 @@ func (qp *QP) create(attr *QPInitAttr) (err error) {
 		return err
 	}
 	qp.named("%s/qp%d", qp.pd.object, qp.QPN())
-	qp.pd.dev.async.register(qpID(qp.qp), qp)
+	qp.dev.async.register(qpID(qp.qp), qp)
 	return nil
 }
 

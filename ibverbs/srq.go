@@ -14,21 +14,13 @@ import (
 type SRQ struct {
 	handle
 	pd     *PD
+	typ    SRQType
 	srq    *cSRQ
 	maxSGE uint32
 	maxWR  atomic.Uint32
 
 	mu   sync.Mutex // guards recv, and keeps Modify from a post
 	recv recvQueue
-}
-
-// SRQInitAttr says how to create an SRQ (struct ibv_srq_init_attr).
-type SRQInitAttr struct {
-	MaxWR  uint32 // receives that can be outstanding, at least 1
-	MaxSGE uint32 // SGEs of one receive
-	// Limit arms the SRQ: when fewer receives than this are left, the device
-	// raises EventSRQLimitReached, once. 0 is never. See SRQ.Arm.
-	Limit uint32
 }
 
 // SRQAttr holds an SRQ's attributes (struct ibv_srq_attr).
@@ -38,17 +30,25 @@ type SRQAttr struct {
 	Limit  uint32 // 0 where the SRQ is not armed
 }
 
-// CreateSRQ creates a shared receive queue: ibv_create_srq(3). The caller
-// closes it, after the QPs that use it and before the PD. Receives that QPs of
-// other PDs take must still be in memory of this one. MaxWR and MaxSGE may be
-// more than was asked for; see SRQ.MaxWR.
+// CreateSRQ creates a shared receive queue: ibv_create_srq(3), or
+// ibv_create_srq_ex(3) where attr.Type is not SRQTypeBasic. The caller closes
+// it, after the QPs that use it and before the PD. Whichever PD a QP belongs
+// to, the receives that it takes are in memory of the SRQ's. MaxWR and MaxSGE
+// may be more than was asked for; see SRQ.MaxWR. A type that the device lacks
+// satisfies errors.ErrUnsupported.
 func (pd *PD) CreateSRQ(attr SRQInitAttr) (*SRQ, error) {
-	const op = "ibv_create_srq"
-	srq := &SRQ{pd: pd}
-	if err := srq.adopt("SRQ", &pd.handle); err != nil {
+	op := "ibv_create_srq"
+	if attr.Type != SRQTypeBasic {
+		op = "ibv_create_srq_ex"
+	}
+	if err := pd.checkSRQ(&attr); err != nil {
 		return nil, wrap(op, pd.object, err)
 	}
-	if err := srq.create(attr); err != nil {
+	srq := &SRQ{pd: pd, typ: attr.Type}
+	if err := srq.adopt("SRQ", append(attr.parents(), &pd.handle)...); err != nil {
+		return nil, wrap(op, pd.object, err)
+	}
+	if err := srq.create(&attr); err != nil {
 		srq.disown()
 		return nil, wrap(op, pd.object, err)
 	}
@@ -56,14 +56,17 @@ func (pd *PD) CreateSRQ(attr SRQInitAttr) (*SRQ, error) {
 	return srq, nil
 }
 
-func (srq *SRQ) create(attr SRQInitAttr) error {
+func (srq *SRQ) create(attr *SRQInitAttr) error {
 	limits, err := srq.pd.dev.limits()
 	if err != nil {
 		return err
 	}
-	c, granted, err := createSRQ(srq.pd.pd, SRQAttr(attr))
+	c, granted, err := createSRQ(srq.pd.pd, attr)
+	if err == syscall.EOPNOTSUPP {
+		return hint(err, "the device has no SRQs of type %v", attr.Type)
+	}
 	if err != nil {
-		return srqHint(err, SRQAttr(attr), &limits)
+		return srqHint(err, attr.attr(), &limits)
 	}
 	if err := srq.recv.alloc(QPCap{MaxRecvWR: granted.MaxWR, MaxRecvSGE: granted.MaxSGE}); err != nil {
 		destroySRQ(c)
@@ -90,6 +93,9 @@ func srqHint(err error, attr SRQAttr, limits *DeviceAttr) error {
 	}
 	return err
 }
+
+// Type is the SRQ's type.
+func (srq *SRQ) Type() SRQType { return srq.typ }
 
 // PD is the PD that the SRQ belongs to.
 func (srq *SRQ) PD() *PD { return srq.pd }

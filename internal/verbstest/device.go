@@ -63,6 +63,8 @@ var (
 	ExtendedCQ = Capability{"extended CQs", isIB}
 	// ResizeCQ: CQs that can grow and shrink.
 	ResizeCQ = Capability{"resizing a CQ", isIB}
+	// XRC: extended reliable connections.
+	XRC = Capability{"XRC", func(t *Target) bool { return t.Attr.CapFlags&ibverbs.DeviceXRC != 0 }}
 	// SRQQuery: shared receive queues that can be queried and resized.
 	SRQQuery = Capability{"querying an SRQ", isIB}
 	// MemoryWindows: windows of both types.
