@@ -18,6 +18,7 @@ type CQ struct {
 	cqe     atomic.Int64
 	channel *CompChannel
 	id      uintptr
+	rxe     bool
 
 	resizing sync.Mutex // one Resize at a time
 
@@ -64,7 +65,7 @@ func (d *Device) CreateCQ(cqe int, opts CQOptions) (*CQ, error) {
 // init starts the lifetime of a CQ whose device and channel are set, and
 // creates it.
 func (cq *CQ) init(create func(*cCompChannel) (*cCQ, error), parents ...*handle) error {
-	cq.try = cq.tryEvent
+	cq.try, cq.rxe = cq.tryEvent, cq.dev.isRXE()
 	parents = append(parents, &cq.dev.handle)
 	var ch *cCompChannel
 	if cq.channel != nil {
@@ -141,11 +142,17 @@ func (cq *CQ) Poll(wcs []WC) (int, error) {
 	if len(wcs) == 0 {
 		return 0, nil
 	}
-	n, err := pollCQ(cq.cq, wcs)
+	n, err := cq.poll(wcs)
 	if err != nil {
 		return 0, wrap(op, cq.object, err)
 	}
 	return n, nil
+}
+
+func (cq *CQ) poll(wcs []WC) (int, error) {
+	n, err := pollCQ(cq.cq, wcs)
+	cq.mend(wcs[:n])
+	return n, err
 }
 
 // Spin polls in C until there is a completion or budget has passed, and
@@ -163,6 +170,7 @@ func (cq *CQ) Spin(wcs []WC, budget time.Duration) (int, error) {
 		return 0, nil
 	}
 	n, err := spinCQ(cq.cq, wcs, uint64(max(budget, 0)))
+	cq.mend(wcs[:n])
 	if err != nil {
 		return 0, wrap(op, cq.object, err)
 	}
@@ -207,7 +215,7 @@ func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 	if err := cq.checkWait(len(wcs)); err != nil {
 		return 0, wrap(op, cq.object, err)
 	}
-	n, err := cq.wait(ctx, func() (int, error) { return pollCQ(cq.cq, wcs) })
+	n, err := cq.wait(ctx, func() (int, error) { return cq.poll(wcs) })
 	return n, wrapWait(op, cq.object, err)
 }
 

@@ -145,11 +145,17 @@ func (cq *CQEx) PollEx(wcs []WCEx) (int, error) {
 	if len(wcs) == 0 {
 		return 0, nil
 	}
-	n, err := pollCQEx(cq.ex, cq.fields, cq.singly, wcs)
+	n, err := cq.pollEx(wcs)
 	if err != nil {
 		return 0, wrap(op, cq.object, err)
 	}
 	return n, nil
+}
+
+func (cq *CQEx) pollEx(wcs []WCEx) (int, error) {
+	n, err := pollCQEx(cq.ex, cq.fields, cq.singly, wcs)
+	cq.mendEx(wcs[:n])
+	return n, err
 }
 
 // WaitEx takes up to len(wcs) completions, and waits for the first one, as
@@ -163,6 +169,6 @@ func (cq *CQEx) WaitEx(ctx context.Context, wcs []WCEx) (int, error) {
 	if err := cq.checkWait(len(wcs)); err != nil {
 		return 0, wrap(op, cq.object, err)
 	}
-	n, err := cq.wait(ctx, func() (int, error) { return pollCQEx(cq.ex, cq.fields, cq.singly, wcs) })
+	n, err := cq.wait(ctx, func() (int, error) { return cq.pollEx(wcs) })
 	return n, wrapWait(op, cq.object, err)
 }

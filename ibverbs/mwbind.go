@@ -137,21 +137,38 @@ func (d *Device) window(rkey uint32) (mw *MW, unlock func()) {
 	return nil, func() {}
 }
 
-// mendRXE corrects completions of rxe, which gives the kernel's flag for
-// "with invalidate" where libibverbs has another number for it, and notes what
-// peers have invalidated.
-func (d *Device) mendRXE(wcs []WC) {
-	for i := range wcs {
-		wc := &wcs[i]
-		// rxe has no checksums of its own to report.
-		if wc.Flags&WCIPCsumOK == 0 || wc.Opcode != WCRecv || wc.Status != WCStatusSuccess {
-			continue
-		}
-		wc.Flags ^= WCIPCsumOK | WCWithInv
-		mw, unlock := d.window(wc.imm)
-		if mw != nil {
-			mw.bound = false
-		}
-		unlock()
+// mend corrects completions of rxe, and notes what peers have invalidated.
+func (cq *CQ) mend(wcs []WC) {
+	if !cq.rxe {
+		return
 	}
+	for i := range wcs {
+		if wc := &wcs[i]; wc.Flags&WCIPCsumOK != 0 && wc.Status == WCStatusSuccess {
+			wc.Flags = cq.dev.mendRXE(wc.Flags, wc.imm)
+		}
+	}
+}
+
+// mendEx is mend for an extended CQ.
+func (cq *CQEx) mendEx(wcs []WCEx) {
+	if !cq.rxe {
+		return
+	}
+	for i := range wcs {
+		if wc := &wcs[i]; wc.Flags&WCIPCsumOK != 0 && wc.Status == WCStatusSuccess {
+			wc.Flags = cq.dev.mendRXE(wc.Flags, wc.imm)
+		}
+	}
+}
+
+// mendRXE takes the flags of a receive with invalidate, for which rxe gives the
+// kernel's number: libibverbs calls that IP_CSUM_OK, and rxe has no checksums to
+// report.
+func (d *Device) mendRXE(flags WCFlags, rkey uint32) WCFlags {
+	mw, unlock := d.window(rkey)
+	if mw != nil {
+		mw.bound = false
+	}
+	unlock()
+	return flags&^WCIPCsumOK | WCWithInv
 }

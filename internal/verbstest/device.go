@@ -69,6 +69,8 @@ var (
 	SRQQuery = Capability{"querying an SRQ", isIB}
 	// MemoryWindows: windows of both types.
 	MemoryWindows = Capability{"memory windows", func(t *Target) bool { return t.Attr.CapFlags&ibverbs.DeviceMemWindowType2B != 0 }}
+	// ChosenIOVA: regions at an address of the caller's choice.
+	ChosenIOVA = Capability{"regions at a chosen iova", isIB}
 	// ReadScatter: READs into more than one SGE.
 	ReadScatter = Capability{"READ into several SGEs", func(t *Target) bool { return t.Attr.MaxSGERD > 1 }}
 )
