@@ -266,6 +266,13 @@ func (q *sendQueue) putHeader(i int, tso *TSOHeader) {
 func (c *cSendWR) putOperands(wr *SendWR) {
 	c.imm = 0 // BIND_MW must not have any
 	c.remoteSRQN = wr.RemoteSRQN
+	if wr.AH != nil {
+		c.putAddress(wr)
+		if wr.Opcode == WRSendWithImm {
+			c.imm = be32(wr.ImmData)
+		}
+		return
+	}
 	switch wr.Opcode {
 	case WRSendWithImm, WRRDMAWriteWithImm:
 		c.imm = be32(wr.ImmData)

@@ -113,7 +113,7 @@ func TestGIDAddresses(t *testing.T) {
 			if !addr.IsValid() {
 				continue
 			}
-			e, err := ibverbs.ChooseGID(table, target.Port, ibverbs.GIDTypeRoCEv2, addr)
+			e, err := ibverbs.ChooseGID(table, target.Port, ibverbs.GIDTypeRoCEv2, addr, 0)
 			if err != nil {
 				t.Error(err)
 			} else if e.NetdevIndex == 0 {

@@ -2,6 +2,7 @@ package ibverbs
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"syscall"
 )
@@ -17,6 +18,19 @@ func (g GID) Addr() netip.Addr { return netip.AddrFrom16(g).Unmap() }
 // GIDFromAddr is the GID that stands for an address.
 func GIDFromAddr(a netip.Addr) GID { return GID(a.As16()) }
 
+// ParseGID reads a GID from a text of 32 hexadecimal digits in groups of four, as
+// rdma(8) and sysfs print it and String gives it, or from an IP address.
+func ParseGID(s string) (GID, error) {
+	addr, err := netip.ParseAddr(s)
+	if err != nil || addr.Zone() != "" {
+		return GID{}, wrap("parse GID", "", hint(syscall.EINVAL, "%q is no GID", s))
+	}
+	return GIDFromAddr(addr), nil
+}
+
+// IsMulticast reports whether the GID is a multicast group's; see McastGID.
+func (g GID) IsMulticast() bool { return g.Addr().IsMulticast() }
+
 // IsZero reports an empty entry of a GID table.
 func (g GID) IsZero() bool { return g == GID{} }
 
@@ -30,6 +44,11 @@ type GIDEntry struct {
 	Index       int // within the port's table
 	Type        GIDType
 	NetdevIndex int // interface index of the netdev; 0 for none
+}
+
+// String reads "192.0.2.1 (RoCE v2, index 1, netdev 4)".
+func (e GIDEntry) String() string {
+	return fmt.Sprintf("%v (%v, index %d, netdev %d)", e.GID.Addr(), e.Type, e.Index, e.NetdevIndex)
 }
 
 // QueryGID reads one entry of a port's GID table: ibv_query_gid(3).
@@ -83,19 +102,52 @@ func (d *Device) gidTableRoom() (int, error) {
 // use to send from addr: same port, same type, the address's own GID. A fixed
 // index is never right for long, since the table changes with the addresses.
 //
-// An error says which entries the port has.
-func ChooseGID(table []GIDEntry, port int, typ GIDType, addr netip.Addr) (GIDEntry, error) {
-	want := GIDFromAddr(addr.Unmap().WithZone(""))
-	var have []string
-	for _, e := range table {
-		if e.Port != port {
-			continue
-		}
-		if e.Type == typ && e.GID == want {
-			return e, nil
-		}
-		have = append(have, fmt.Sprintf("%v (%v)", e.GID.Addr(), e.Type))
+// A port has the GIDs of its netdev and of those on top of it, such as VLANs,
+// and several of them may have the same address: all link-local ones do.
+// netdev, an interface index, says which one; 0 stands for the one that addr's
+// zone names, or for the only one. If there are more, the error is ENOTUNIQ.
+//
+// EADDRNOTAVAIL means that there is no such entry, and the error says which
+// ones the port has.
+func ChooseGID(table []GIDEntry, port int, typ GIDType, addr netip.Addr, netdev int) (GIDEntry, error) {
+	e, err := chooseGID(table, port, typ, addr, netdev)
+	return e, wrap("choose GID", "", err)
+}
+
+func chooseGID(table []GIDEntry, port int, typ GIDType, addr netip.Addr, netdev int) (GIDEntry, error) {
+	if !addr.IsValid() {
+		return GIDEntry{}, hint(syscall.EINVAL, "no address")
 	}
-	return GIDEntry{}, wrap("choose GID", "", hint(syscall.EADDRNOTAVAIL,
-		"no %v GID for %v on port %d; it has %v", typ, addr, port, have))
+	if zone := addr.Zone(); zone != "" && netdev == 0 {
+		ifi, err := net.InterfaceByName(zone)
+		if err != nil {
+			return GIDEntry{}, hint(syscall.ENODEV, "zone of %v: %v", addr, err)
+		}
+		netdev = ifi.Index
+	}
+	return findGID(table, port, typ, GIDFromAddr(addr.Unmap().WithZone("")), netdev)
+}
+
+func findGID(table []GIDEntry, port int, typ GIDType, want GID, netdev int) (GIDEntry, error) {
+	var found, have []GIDEntry
+	for _, e := range table {
+		switch {
+		case e.Port != port:
+		case e.Type == typ && e.GID == want && (netdev == 0 || e.NetdevIndex == netdev):
+			found = append(found, e)
+		default:
+			have = append(have, e)
+		}
+	}
+	switch len(found) {
+	case 0:
+		on := ""
+		if netdev != 0 {
+			on = fmt.Sprintf(" on netdev %d", netdev)
+		}
+		return GIDEntry{}, hint(syscall.EADDRNOTAVAIL, "no %v GID for %v%s on port %d; it has %v", typ, want.Addr(), on, port, have)
+	case 1:
+		return found[0], nil
+	}
+	return GIDEntry{}, hint(syscall.ENOTUNIQ, "several netdevs have the GID: say which; %v", found)
 }

@@ -27,6 +27,7 @@ func (qp *QP) PostSend(wrs []SendWR) (accepted int, err error) {
 	if qp.closed() {
 		return 0, wrap(op, qp.object, os.ErrClosed)
 	}
+	defer qp.releaseAHs()
 	good, bad := qp.checkSends(wrs)
 	for accepted < good {
 		done, err := qp.postBatch(wrs[accepted:good])

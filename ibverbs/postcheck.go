@@ -71,6 +71,11 @@ func (qp *QP) checkSend(wr *SendWR) error {
 			return err
 		}
 	}
+	if qp.typ == QPTypeUD || wr.AH != nil {
+		if err := qp.checkDatagram(wr); err != nil {
+			return err
+		}
+	}
 	switch wr.Opcode {
 	case WRRDMARead:
 		return qp.checkRead(wr)

@@ -27,6 +27,8 @@ type QP struct {
 	// known. A READ with depth 0 would never complete.
 	readDepth atomic.Int32
 
+	ud datagrams // UD only
+
 	sendMu sync.Mutex
 	send   sendQueue
 	recvMu sync.Mutex
@@ -81,7 +83,7 @@ func (qp *QP) Close() error {
 		qp.dev.async.unregister(qpID(qp.qp))
 		if err := destroyQP(qp.qp); err != nil {
 			qp.dev.async.register(qpID(qp.qp), qp)
-			return err
+			return qp.destroyHint(err)
 		}
 		qp.send.free()
 		qp.recv.free()

@@ -166,6 +166,9 @@ func (qp *QP) allocQueues(attr *QPInitAttr) (err error) {
 		}
 		qp.plainLists = qp.limits.VendorID == vendorRXE && !fixedRXELists()
 	}
+	if qp.typ == QPTypeUD {
+		qp.ud.held = make([]*AH, 0, wrBatch)
+	}
 	if err := qp.send.alloc(qp.cap, int(attr.MaxTSOHeader)); err != nil {
 		return err
 	}

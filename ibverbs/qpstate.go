@@ -44,8 +44,8 @@ type AHAttr struct {
 	DGID         GID    // the peer's
 	FlowLabel    uint32 // 20 bits
 	SGIDIndex    uint8  // our own, in the port's GID table; see ChooseGID
-	HopLimit     uint8
-	TrafficClass uint8 // DSCP and ECN bits of RoCE v2
+	HopLimit     uint8  // to multicast groups, and on Infiniband; else the kernel takes its route's
+	TrafficClass uint8  // DSCP and ECN bits of RoCE v2
 
 	DLID        uint16 // InfiniBand only
 	SL          uint8
@@ -158,9 +158,13 @@ func TransitionAttrs(typ QPType, from, to QPState) (required, optional QPAttrMas
 // it wants, gives EINVAL, and the error names them.
 func (qp *QP) Modify(attr QPAttr, mask QPAttrMask) error {
 	return qp.call("ibv_modify_qp", func() error {
+		if err := attr.check(mask); err != nil {
+			return err
+		}
 		if err := modifyQP(qp.qp, &attr, mask); err != nil {
 			return qp.modifyHint(err, &attr, mask)
 		}
+		qp.noteModified(&attr, mask)
 		if mask&QPAttrMaxQPRDAtomic != 0 {
 			qp.readDepth.Store(int32(attr.MaxQPRDAtomic))
 		}
@@ -220,7 +224,7 @@ func (qp *QP) ToReset() error { return qp.Modify(QPAttr{State: QPStateReset}, QP
 // modifyHint explains a refused ibv_modify_qp.
 func (qp *QP) modifyHint(err error, attr *QPAttr, mask QPAttrMask) error {
 	if errors.Is(err, syscall.ENODATA) && mask&QPAttrAV != 0 {
-		return hint(err, "the GID table has no GID at AH.SGIDIndex %d", attr.AH.SGIDIndex)
+		return attr.AH.hint(err)
 	}
 	if !errors.Is(err, syscall.EINVAL) {
 		return err
@@ -240,8 +244,8 @@ func (qp *QP) modifyHint(err error, attr *QPAttr, mask QPAttrMask) error {
 	if why := explainTransition(qp.typ, from, to, mask); why != "" {
 		return hint(err, "%s", why)
 	}
-	if mask&QPAttrAV != 0 && !attr.AH.IsGlobal {
-		return hint(err, "RoCE needs AH.IsGlobal")
+	if mask&QPAttrAV != 0 {
+		return attr.AH.hint(err)
 	}
 	return err
 }

@@ -80,7 +80,7 @@ func ToInit(t testing.TB, target *Target, qp *ibverbs.QP) {
 func RTRAttr(t testing.TB, target *Target, peer uint32) ibverbs.QPAttr {
 	t.Helper()
 	table := Must[[]ibverbs.GIDEntry](t)(target.Dev.GIDTable())
-	gid, err := ibverbs.ChooseGID(table, target.Port, ibverbs.GIDTypeRoCEv2, target.Addr)
+	gid, err := ibverbs.ChooseGID(table, target.Port, ibverbs.GIDTypeRoCEv2, target.Addr, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
