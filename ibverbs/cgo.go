@@ -25,6 +25,9 @@ func init() {
 	bridge.QPAttrFromC = func(attr unsafe.Pointer) any {
 		return qpAttrFromC((*C.struct_ibv_qp_attr)(attr))
 	}
+	bridge.SetReadDepth = func(qp any, depth uint8) {
+		qp.(*QP).readDepth.Store(int32(depth))
+	}
 }
 
 func deviceAttrFromC(a *C.struct_ibv_device_attr) DeviceAttr {

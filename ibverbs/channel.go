@@ -3,6 +3,7 @@ package ibverbs
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -19,8 +20,9 @@ type CompChannel struct {
 	ch  *cCompChannel
 	fd  *pollfd.FD
 
-	mu  sync.Mutex
-	cqs map[uintptr]*CQ // by the id that C carries for us
+	mu     sync.Mutex
+	cqs    map[uintptr]*CQ // by the id that C carries for us
+	raised []*CQ           // have an event that C knows nothing of
 }
 
 // cqIDs numbers CQs: C carries the number, never a Go pointer.
@@ -91,6 +93,9 @@ func wrapWait(op, object string, err error) error {
 
 // take reads events until one is a living CQ's; nil when there are no more.
 func (ch *CompChannel) take() (*CQ, error) {
+	if cq := ch.takeRaised(); cq != nil {
+		return cq, nil
+	}
 	for {
 		id, err := getCQEvent(ch.ch)
 		if err == syscall.EAGAIN {
@@ -109,6 +114,27 @@ func (ch *CompChannel) take() (*CQ, error) {
 			return cq, nil
 		}
 	}
+}
+
+// raise gives cq an event, as C would for a completion.
+func (ch *CompChannel) raise(cq *CQ) {
+	ch.mu.Lock()
+	if ch.cqs[cq.id] == cq && !slices.Contains(ch.raised, cq) {
+		ch.raised = append(ch.raised, cq)
+	}
+	ch.mu.Unlock()
+	ch.fd.Kick()
+}
+
+func (ch *CompChannel) takeRaised() *CQ {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	if len(ch.raised) == 0 {
+		return nil
+	}
+	cq := ch.raised[0]
+	ch.raised = slices.Delete(ch.raised, 0, 1)
+	return cq
 }
 
 // hand passes an event to whoever waits for cq.
@@ -135,6 +161,7 @@ func (ch *CompChannel) register(cq *CQ) {
 func (ch *CompChannel) unregister(cq *CQ) {
 	ch.mu.Lock()
 	delete(ch.cqs, cq.id)
+	ch.raised = slices.DeleteFunc(ch.raised, func(other *CQ) bool { return other == cq })
 	close(cq.event)
 	ch.mu.Unlock()
 	ch.fd.Kick()

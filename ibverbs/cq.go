@@ -19,6 +19,7 @@ type CQ struct {
 	channel *CompChannel
 	id      uintptr
 	rxe     bool
+	debts   *debts // Soft-iWARP only
 
 	resizing sync.Mutex // one Resize at a time
 
@@ -66,6 +67,9 @@ func (d *Device) CreateCQ(cqe int, opts CQOptions) (*CQ, error) {
 // creates it.
 func (cq *CQ) init(create func(*cCompChannel) (*cCQ, error), parents ...*handle) error {
 	cq.try, cq.rxe = cq.tryEvent, cq.dev.isRXE()
+	if cq.dev.isSIW() {
+		cq.debts = &debts{by: make(map[uint32]*owed)}
+	}
 	parents = append(parents, &cq.dev.handle)
 	var ch *cCompChannel
 	if cq.channel != nil {
@@ -150,7 +154,19 @@ func (cq *CQ) Poll(wcs []WC) (int, error) {
 }
 
 func (cq *CQ) poll(wcs []WC) (int, error) {
+	if cq.debts != nil {
+		return cq.debts.poll(cq, wcs)
+	}
 	n, err := pollCQ(cq.cq, wcs)
+	cq.mend(wcs[:n])
+	return n, err
+}
+
+func (cq *CQ) spin(wcs []WC, budget time.Duration) (int, error) {
+	if cq.debts != nil {
+		return cq.debts.spin(cq, wcs, budget)
+	}
+	n, err := spinCQ(cq.cq, wcs, uint64(max(budget, 0)))
 	cq.mend(wcs[:n])
 	return n, err
 }
@@ -169,8 +185,7 @@ func (cq *CQ) Spin(wcs []WC, budget time.Duration) (int, error) {
 	if len(wcs) == 0 {
 		return 0, nil
 	}
-	n, err := spinCQ(cq.cq, wcs, uint64(max(budget, 0)))
-	cq.mend(wcs[:n])
+	n, err := cq.spin(wcs, budget)
 	if err != nil {
 		return 0, wrap(op, cq.object, err)
 	}

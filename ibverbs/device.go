@@ -53,6 +53,7 @@ type Device struct {
 	attrErr  error
 
 	serial  atomic.Int64 // names objects that have no number of their own
+	qps     sync.Map     // rxe's QPs by number
 	windows sync.Map     // type 2 memory windows by the index in their rkey
 }
 

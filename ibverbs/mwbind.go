@@ -20,6 +20,9 @@ func (qp *QP) BindMW(wrID uint64, flags SendFlags, bind MWBind) error {
 	if qp.closed() {
 		return wrap(op, qp.object, os.ErrClosed)
 	}
+	if err := qp.checkReady(); err != nil {
+		return wrap(op, qp.object, err)
+	}
 	if err := bind.check(qp, MWType1); err != nil {
 		return wrap(op, qp.object, err)
 	}
@@ -137,13 +140,17 @@ func (d *Device) window(rkey uint32) (mw *MW, unlock func()) {
 	return nil, func() {}
 }
 
-// mend corrects completions of rxe, and notes what peers have invalidated.
+// mend corrects completions of rxe, and notes what they tell: of windows that
+// peers have invalidated, and of QPs that have failed.
 func (cq *CQ) mend(wcs []WC) {
 	if !cq.rxe {
 		return
 	}
 	for i := range wcs {
-		if wc := &wcs[i]; wc.Flags&WCIPCsumOK != 0 && wc.Status == WCStatusSuccess {
+		switch wc := &wcs[i]; {
+		case wc.Status != WCStatusSuccess:
+			cq.dev.noteFailure(wc.QPN, wc.Status)
+		case wc.Flags&WCIPCsumOK != 0:
 			wc.Flags = cq.dev.mendRXE(wc.Flags, wc.imm)
 		}
 	}
@@ -155,7 +162,10 @@ func (cq *CQEx) mendEx(wcs []WCEx) {
 		return
 	}
 	for i := range wcs {
-		if wc := &wcs[i]; wc.Flags&WCIPCsumOK != 0 && wc.Status == WCStatusSuccess {
+		switch wc := &wcs[i]; {
+		case wc.Status != WCStatusSuccess:
+			cq.dev.noteFailure(wc.QPN, wc.Status)
+		case wc.Flags&WCIPCsumOK != 0:
 			wc.Flags = cq.dev.mendRXE(wc.Flags, wc.imm)
 		}
 	}

@@ -27,6 +27,9 @@ func (qp *QP) PostSend(wrs []SendWR) (accepted int, err error) {
 	if qp.closed() {
 		return 0, wrap(op, qp.object, os.ErrClosed)
 	}
+	if err := qp.checkReady(); err != nil {
+		return 0, wrap(op, qp.object, err)
+	}
 	defer qp.releaseAHs()
 	good, bad := qp.checkSends(wrs)
 	for accepted < good {
@@ -46,6 +49,9 @@ func (qp *QP) postBatch(wrs []SendWR) (accepted int, err error) {
 			return 0, err
 		}
 		return 1, nil
+	}
+	if qp.owed != nil {
+		return qp.owed.postSends(wrs)
 	}
 	if qp.ex == nil {
 		return qp.send.post(qp.qp, qp.send.put(wrs))
@@ -83,15 +89,23 @@ func (qp *QP) PostRecv(wrs []RecvWR) (accepted int, err error) {
 		return 0, wrap(op, qp.object, hint(syscall.EINVAL, "%v QPs have no receive queue: post to an SRQ", qp.typ))
 	}
 	good, bad := checkRecvs(wrs, int(qp.cap.MaxRecvSGE))
+	defer qp.receivesPosted()
 	for accepted < good {
-		n := qp.recv.put(wrs[accepted:good])
-		done, err := qp.recv.post(qp.qp, n)
+		done, err := qp.postRecvBatch(wrs[accepted:good])
 		accepted += done
 		if err != nil {
 			return accepted, wrap(op, qp.object, qp.postHint(err, QPStateInit))
 		}
 	}
 	return accepted, wrap(op, qp.object, bad)
+}
+
+// postRecvBatch posts as many of wrs as cross to C at once.
+func (qp *QP) postRecvBatch(wrs []RecvWR) (accepted int, err error) {
+	if qp.owed != nil {
+		return qp.owed.postRecvs(wrs)
+	}
+	return qp.recv.post(qp.qp, qp.recv.put(wrs))
 }
 
 // postHint explains why a post failed; the QP should have been in state need

@@ -40,6 +40,15 @@ var sendOpTable = [...]sendOp{
 	WRAtomicWrite:      {ops: SendOpAtomicWrite, types: onReliable, inline: true, extra: true},
 }
 
+// checkReady refuses sends before RTS, as providers do, except that rxe keeps
+// what it has refused, and sends it later on.
+func (qp *QP) checkReady() error {
+	if state := QPState(qp.state.Load()); state < QPStateRTS && qp.dev.info.Transport != TransportIWARP {
+		return hint(syscall.EINVAL, "the QP is in state %v, and must be in %v", state, QPStateRTS)
+	}
+	return nil
+}
+
 // checkSends returns how many of wrs may be posted, and why the next may not.
 func (qp *QP) checkSends(wrs []SendWR) (good int, bad error) {
 	for i := range wrs {

@@ -14,6 +14,7 @@ type QP struct {
 	sendCQ, recvCQ *CQ
 	srq            *SRQ // nil where the QP has a receive queue of its own
 	qp             *cQP
+	qpn            uint32
 	ex             *cQPEx // nil unless ops are posted through ibv_wr_*
 	ops            SendOps
 	plainLists     bool // ibv_wr_* gets SGE lists wrong: post those by ibv_post_send
@@ -22,7 +23,12 @@ type QP struct {
 	sigAll         bool
 	limits         DeviceAttr
 	siw, rxe       bool
+	owed           *owed // Soft-iWARP only
 
+	// state is where Modify has taken the QP. iWARP moves further by itself.
+	state    atomic.Uint32
+	failed   atomic.Bool // in the error state, as a completion or Modify said
+	wasReset atomic.Bool
 	// readDepth is how many READs the QP may have in flight, -1 while not
 	// known. A READ with depth 0 would never complete.
 	readDepth atomic.Int32
@@ -45,7 +51,7 @@ type QPCap struct {
 }
 
 // QPN is the QP number, which a peer names as DestQPN.
-func (qp *QP) QPN() uint32 { return qpNumber(qp.qp) }
+func (qp *QP) QPN() uint32 { return qp.qpn }
 
 // Type is the QP's transport service.
 func (qp *QP) Type() QPType { return qp.typ }
@@ -84,6 +90,12 @@ func (qp *QP) Close() error {
 		if err := destroyQP(qp.qp); err != nil {
 			qp.dev.async.register(qpID(qp.qp), qp)
 			return qp.destroyHint(err)
+		}
+		if qp.owed != nil {
+			qp.owed.leave()
+		}
+		if qp.rxe {
+			qp.dev.qps.CompareAndDelete(qp.qpn, qp)
 		}
 		qp.send.free()
 		qp.recv.free()

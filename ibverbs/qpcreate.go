@@ -149,11 +149,19 @@ func (qp *QP) create(attr *QPInitAttr) (err error) {
 	if qp.qp, qp.cap, err = createQP(qp.pd.pd, attr); err != nil {
 		return qp.createHint(err, attr)
 	}
+	qp.qpn = qpNumber(qp.qp)
 	if err = qp.allocQueues(attr); err != nil {
 		destroyQP(qp.qp)
 		return err
 	}
-	qp.named("%s/qp%d", qp.pd.object, qp.QPN())
+	if qp.siw {
+		qp.owed = newOwed(qp)
+		qp.owed.enter()
+	}
+	if qp.rxe {
+		qp.dev.qps.Store(qp.qpn, qp)
+	}
+	qp.named("%s/qp%d", qp.pd.object, qp.qpn)
 	qp.dev.async.register(qpID(qp.qp), qp)
 	return nil
 }

@@ -28,7 +28,7 @@ type QPAttr struct {
 	SQDraining       bool
 	MaxQPRDAtomic    uint8 // max_rd_atomic: READs and atomics in flight that this side starts
 	MaxDestRDAtomic  uint8 // READs and atomics in flight that this side serves
-	MinRNRTimer      uint8 // code of the wait that an RNR NAK asks for: 0 is 655.36 ms, 1 is 0.01 ms, 12 is 0.64 ms
+	MinRNRTimer      uint8 // code of the wait that an RNR NAK asks for: 0 is 655.36 ms (but see ToRTR), 1 is 0.01 ms, 12 is 0.64 ms
 	Port             uint8
 	Timeout          uint8 // wait for an ACK: 4.096us*2^n, 0 is for ever
 	RetryCnt         uint8 // 0 to 7
@@ -76,18 +76,20 @@ const (
 	sqdRespond  = QPAttrMaxDestRDAtomic | QPAttrMinRNRTimer
 )
 
-// rtsAttrs serve RTS and SQD to RTS alike.
-var rtsAttrs = attrSets{
+// sqdRTS is what SQD to RTS may have. RTS to RTS may have the same, and a raw
+// packet QP's rate limit.
+var sqdRTS = attrSets{
 	QPTypeRC:        {0, respondRTS},
 	QPTypeUC:        {0, migrate},
 	QPTypeUD:        {0, datagramRTS},
 	QPTypeXRCSend:   {0, migrate},
 	QPTypeXRCRecv:   {0, respondRTS},
-	QPTypeRawPacket: {0, QPAttrRateLimit},
+	QPTypeRawPacket: {0, 0},
 }
 
 // qpTransitions is the InfiniBand specification's table of QP state
-// transitions. From any state to RESET or ERR, STATE alone is right.
+// transitions, as the kernel has it. To RESET, and from all but RESET to ERR,
+// STATE alone is right.
 var qpTransitions = map[transition]attrSets{
 	{QPStateReset, QPStateInit}: {
 		QPTypeRC:        {connInit, 0},
@@ -98,11 +100,12 @@ var qpTransitions = map[transition]attrSets{
 		QPTypeRawPacket: {QPAttrPort, 0},
 	},
 	{QPStateInit, QPStateInit}: {
-		QPTypeRC:      {0, connInit},
-		QPTypeUC:      {0, connInit},
-		QPTypeUD:      {0, QPAttrPKeyIndex | QPAttrPort | QPAttrQKey},
-		QPTypeXRCSend: {0, connInit},
-		QPTypeXRCRecv: {0, connInit},
+		QPTypeRC:        {0, connInit},
+		QPTypeUC:        {0, connInit},
+		QPTypeUD:        {0, QPAttrPKeyIndex | QPAttrPort | QPAttrQKey},
+		QPTypeXRCSend:   {0, connInit},
+		QPTypeXRCRecv:   {0, connInit},
+		QPTypeRawPacket: {0, 0},
 	},
 	{QPStateInit, QPStateRTR}: {
 		QPTypeRC:        {respondRTR, optionalRTR},
@@ -120,34 +123,49 @@ var qpTransitions = map[transition]attrSets{
 		QPTypeXRCRecv:   {QPAttrTimeout | QPAttrSQPSN, respondRTS},
 		QPTypeRawPacket: {0, QPAttrRateLimit},
 	},
-	{QPStateRTS, QPStateRTS}: rtsAttrs,
-	{QPStateSQD, QPStateRTS}: rtsAttrs,
+	{QPStateRTS, QPStateRTS}: {
+		QPTypeRC:        sqdRTS[QPTypeRC],
+		QPTypeUC:        sqdRTS[QPTypeUC],
+		QPTypeUD:        sqdRTS[QPTypeUD],
+		QPTypeXRCSend:   sqdRTS[QPTypeXRCSend],
+		QPTypeXRCRecv:   sqdRTS[QPTypeXRCRecv],
+		QPTypeRawPacket: {0, QPAttrRateLimit},
+	},
+	{QPStateSQD, QPStateRTS}: sqdRTS,
+	// Reliable QPs have no SQE: an error takes them to ERR.
 	{QPStateSQE, QPStateRTS}: {
-		QPTypeUC: {0, QPAttrCurState | QPAttrAccessFlags},
-		QPTypeUD: {0, datagramRTS},
+		QPTypeUC:        {0, QPAttrCurState | QPAttrAccessFlags},
+		QPTypeUD:        {0, datagramRTS},
+		QPTypeRawPacket: {0, 0},
 	},
 	{QPStateRTS, QPStateSQD}: {
-		QPTypeRC:      {0, QPAttrEnSQDAsyncNotify},
-		QPTypeUC:      {0, QPAttrEnSQDAsyncNotify},
-		QPTypeUD:      {0, QPAttrEnSQDAsyncNotify},
-		QPTypeXRCSend: {0, QPAttrEnSQDAsyncNotify},
-		QPTypeXRCRecv: {0, QPAttrEnSQDAsyncNotify},
+		QPTypeRC:        {0, QPAttrEnSQDAsyncNotify},
+		QPTypeUC:        {0, QPAttrEnSQDAsyncNotify},
+		QPTypeUD:        {0, QPAttrEnSQDAsyncNotify},
+		QPTypeXRCSend:   {0, QPAttrEnSQDAsyncNotify},
+		QPTypeXRCRecv:   {0, QPAttrEnSQDAsyncNotify},
+		QPTypeRawPacket: {0, 0},
 	},
 	{QPStateSQD, QPStateSQD}: {
-		QPTypeRC:      {0, sqdRequest | sqdRespond},
-		QPTypeUC:      {0, sqdUC},
-		QPTypeUD:      {0, QPAttrPKeyIndex | QPAttrQKey},
-		QPTypeXRCSend: {0, sqdRequest},
-		QPTypeXRCRecv: {0, sqdUC | QPAttrPort | QPAttrTimeout | sqdRespond},
+		QPTypeRC:        {0, sqdRequest | sqdRespond},
+		QPTypeUC:        {0, sqdUC},
+		QPTypeUD:        {0, QPAttrPKeyIndex | QPAttrQKey},
+		QPTypeXRCSend:   {0, sqdRequest},
+		QPTypeXRCRecv:   {0, sqdUC | QPAttrPort | QPAttrTimeout | sqdRespond},
+		QPTypeRawPacket: {0, 0},
 	},
 }
 
 // TransitionAttrs tells which attributes, besides STATE, a transition of a QP
 // must have and which it may have; ok is false where there is no such
-// transition.
+// transition. QPs of QPTypeDriver follow their driver's own table, which is not
+// known here.
 func TransitionAttrs(typ QPType, from, to QPState) (required, optional QPAttrMask, ok bool) {
-	if to == QPStateReset || to == QPStateErr {
+	switch to {
+	case QPStateReset:
 		return 0, 0, from <= QPStateErr
+	case QPStateErr:
+		return 0, 0, from <= QPStateErr && from != QPStateReset
 	}
 	sets, ok := qpTransitions[transition{from, to}][typ]
 	return sets.required, sets.optional, ok
@@ -165,11 +183,29 @@ func (qp *QP) Modify(attr QPAttr, mask QPAttrMask) error {
 			return qp.modifyHint(err, &attr, mask)
 		}
 		qp.noteModified(&attr, mask)
-		if mask&QPAttrMaxQPRDAtomic != 0 {
-			qp.readDepth.Store(int32(attr.MaxQPRDAtomic))
-		}
+		qp.modified(&attr, mask)
 		return nil
 	})
+}
+
+// modified notes what posts have to know.
+func (qp *QP) modified(attr *QPAttr, mask QPAttrMask) {
+	if mask&QPAttrMaxQPRDAtomic != 0 {
+		qp.readDepth.Store(int32(attr.MaxQPRDAtomic))
+	}
+	if mask&QPAttrState == 0 {
+		return
+	}
+	switch attr.State {
+	case QPStateErr:
+		qp.failed.Store(true)
+		qp.inError()
+		return
+	case QPStateReset:
+		qp.wasReset.Store(true)
+		qp.failed.Store(false)
+	}
+	qp.state.Store(uint32(attr.State))
 }
 
 // Query reads the attributes that mask names, and perhaps others:
@@ -197,7 +233,20 @@ func (qp *QP) ToInit(attr QPAttr) error { return qp.move(QPStateReset, QPStateIn
 // ToRTR moves a QP from INIT to RTR, with the attributes that its type
 // requires: for RC that is AH, PathMTU, DestQPN, RQPSN, MaxDestRDAtomic and
 // MinRNRTimer.
-func (qp *QP) ToRTR(attr QPAttr) error { return qp.move(QPStateInit, QPStateRTR, attr) }
+//
+// A MinRNRTimer of 0 means DefaultRNRTimer here, since 0 itself is the longest
+// wait there is: 655 ms for each message that finds no receive posted. Modify
+// sets it, or code 31 (492 ms), for those who want that.
+func (qp *QP) ToRTR(attr QPAttr) error {
+	if attr.MinRNRTimer == 0 {
+		attr.MinRNRTimer = DefaultRNRTimer
+	}
+	return qp.move(QPStateInit, QPStateRTR, attr)
+}
+
+// DefaultRNRTimer is the code of the wait that ToRTR asks of a peer whose
+// message finds no receive: 0.64 ms.
+const DefaultRNRTimer = 12
 
 // ToRTS moves a QP from RTR to RTS, with the attributes that its type
 // requires: for RC that is Timeout, RetryCnt, RNRRetry, SQPSN and
@@ -253,6 +302,9 @@ func (qp *QP) modifyHint(err error, attr *QPAttr, mask QPAttrMask) error {
 // explainTransition says what the state table has against a transition; ""
 // where it has nothing.
 func explainTransition(typ QPType, from, to QPState, mask QPAttrMask) string {
+	if typ == QPTypeDriver {
+		return ""
+	}
 	required, optional, ok := TransitionAttrs(typ, from, to)
 	if !ok {
 		return fmt.Sprintf("%v QPs have no transition %v to %v", typ, from, to)
@@ -261,7 +313,7 @@ func explainTransition(typ QPType, from, to QPState, mask QPAttrMask) string {
 	if missing := required &^ mask; missing != 0 {
 		parts = append(parts, fmt.Sprintf("missing %v", missing))
 	}
-	if extra := mask &^ (required | optional | QPAttrState | QPAttrCurState); extra != 0 {
+	if extra := mask &^ (required | optional | QPAttrState); extra != 0 {
 		parts = append(parts, fmt.Sprintf("superfluous %v", extra))
 	}
 	if parts == nil {

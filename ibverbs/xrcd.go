@@ -48,7 +48,7 @@ func (x *XRCD) Device() *Device { return x.dev }
 // closed; it belongs to no PD, and takes no work requests.
 func (x *XRCD) OpenQP(qpn uint32) (*QP, error) {
 	const op = "ibv_open_qp"
-	qp := &QP{dev: x.dev, typ: QPTypeXRCRecv}
+	qp := &QP{dev: x.dev, qpn: qpn, typ: QPTypeXRCRecv}
 	qp.readDepth.Store(-1)
 	if err := qp.adopt("QP", &x.handle); err != nil {
 		return nil, wrap(op, x.object, err)

@@ -174,6 +174,7 @@ func (d *Dialer) establish(ctx context.Context, c *Conn, dst netip.AddrPort) err
 	}
 	c.peer = ev.PrivateData
 	c.granted = grant(param, ev.Param)
+	c.id.setReadDepth(&c.granted)
 	c.start()
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/goverbs/goverbs/ibverbs"
+	"github.com/goverbs/goverbs/internal/bridge"
 )
 
 // errNotBound is what an operation gets that needs a device.
@@ -23,6 +24,7 @@ func (id *ID) Connect(p ConnParam) error {
 		if err := id.prepare(&p, MaxDepth, MaxDepth); err != nil {
 			return err
 		}
+		id.setReadDepth(&p)
 		err := cConnect(id.c, p)
 		if err == syscall.ECONNREFUSED {
 			return &RejectError{Reason: RejectNoListener, Status: -int(syscall.ECONNREFUSED)}
@@ -49,6 +51,7 @@ func (id *ID) Accept(p ConnParam) error {
 				return errors.Join(err, toError(qp))
 			}
 		}
+		id.setReadDepth(&p)
 		if err := cAccept(id.c, p); err != nil {
 			if qp != nil {
 				toError(qp)
@@ -94,6 +97,14 @@ func (id *ID) prepare(p *ConnParam, maxResources, maxDepth uint8) error {
 // for "as much as possible", and is never a number.
 func depth(device int, bound uint8) uint8 {
 	return uint8(min(max(device, 0), int(bound), MaxDepth-1))
+}
+
+// setReadDepth tells the QP its READ depth where that is not one of the
+// attributes that take it to RTS: iWARP goes there by itself.
+func (id *ID) setReadDepth(p *ConnParam) {
+	if qp := id.qp.Load(); qp != nil && id.iwarp() {
+		bridge.SetReadDepth(qp, p.InitiatorDepth)
+	}
 }
 
 // Establish completes the connection of an ID whose QP is the caller's own,
