@@ -75,6 +75,37 @@ var (
 	ReadScatter = Capability{"READ into several SGEs", func(t *Target) bool { return t.Attr.MaxSGERD > 1 }}
 )
 
+// What a device's QPs post through ibv_wr_*.
+var (
+	// SendOps: QPs that post through ibv_wr_* at all.
+	SendOps = Capability{"ibv_wr_*", posts(ibverbs.SendOpSend)}
+	// Flush and AtomicWrite: the opcodes, which need a newer kernel or rdma-core.
+	Flush       = Capability{"FLUSH", posts(ibverbs.SendOpFlush)}
+	AtomicWrite = Capability{"ATOMIC_WRITE", posts(ibverbs.SendOpAtomicWrite)}
+)
+
+// posts asks by making a QP: no attribute tells.
+func posts(ops ibverbs.SendOps) func(*Target) bool {
+	return func(t *Target) bool {
+		pd, err := t.Dev.AllocPD()
+		if err != nil {
+			return false
+		}
+		defer pd.Close()
+		cq, err := t.Dev.CreateCQ(1, ibverbs.CQOptions{})
+		if err != nil {
+			return false
+		}
+		defer cq.Close()
+		cap := ibverbs.QPCap{MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1}
+		qp, err := pd.CreateQP(ibverbs.QPInitAttr{Type: ibverbs.QPTypeRC, SendCQ: cq, RecvCQ: cq, Cap: cap, SendOps: ops})
+		if err == nil {
+			qp.Close()
+		}
+		return err == nil
+	}
+}
+
 func isIB(t *Target) bool { return t.Dev.Info().Transport == ibverbs.TransportIB }
 
 // Has tells whether the device has a capability, for tests whose way there, not

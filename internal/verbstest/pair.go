@@ -31,6 +31,15 @@ func Pair(t testing.TB, target *Target, cap ibverbs.QPCap, prepare func(*End)) (
 	return first, second
 }
 
+// PairWith is Pair for devices that have StateMachine, with QPs that have more
+// than Cap: their Type is RC, and the CQs are filled in.
+func PairWith(t testing.TB, target *Target, init ibverbs.QPInitAttr, prepare func(*End)) (first, second *End) {
+	t.Helper()
+	first, second = NewEnd(t, target, init.Cap), NewEnd(t, target, init.Cap)
+	connectByHand(t, target, init, first, second, prepare)
+	return first, second
+}
+
 // NewEnd gives a side of a connection that has no QP yet. Its CQ may be
 // replaced, and an SRQ be put in, before Connect.
 func NewEnd(t testing.TB, target *Target, cap ibverbs.QPCap) *End {
@@ -42,18 +51,17 @@ func NewEnd(t testing.TB, target *Target, cap ibverbs.QPCap) *End {
 func Connect(t testing.TB, target *Target, cap ibverbs.QPCap, first, second *End, prepare func(*End)) {
 	t.Helper()
 	if StateMachine.has(target) {
-		connectByHand(t, target, cap, first, second, prepare)
+		connectByHand(t, target, ibverbs.QPInitAttr{Cap: cap}, first, second, prepare)
 	} else {
 		connectByCM(t, target, cap, first, second, prepare)
 	}
 }
 
-func connectByHand(t testing.TB, target *Target, cap ibverbs.QPCap, a, b *End, prepare func(*End)) {
+func connectByHand(t testing.TB, target *Target, init ibverbs.QPInitAttr, a, b *End, prepare func(*End)) {
 	t.Helper()
 	for _, e := range []*End{a, b} {
-		e.QP = Must[*ibverbs.QP](t)(e.PD.CreateQP(ibverbs.QPInitAttr{
-			Type: ibverbs.QPTypeRC, SendCQ: e.CQ, RecvCQ: e.CQ, SRQ: e.SRQ, Cap: cap,
-		}))
+		init.Type, init.SendCQ, init.RecvCQ, init.SRQ = ibverbs.QPTypeRC, e.CQ, e.CQ, e.SRQ
+		e.QP = Must[*ibverbs.QP](t)(e.PD.CreateQP(init))
 		Close(t, e.QP)
 		ToInit(t, target, e.QP)
 		if prepare != nil {
@@ -70,6 +78,9 @@ func ToInit(t testing.TB, target *Target, qp *ibverbs.QP) {
 	access := AllAccess
 	if Atomics.has(target) {
 		access |= ibverbs.AccessRemoteAtomic
+	}
+	if Flush.has(target) {
+		access |= ibverbs.AccessFlushGlobal
 	}
 	if err := qp.ToInit(ibverbs.QPAttr{Port: uint8(target.Port), AccessFlags: access}); err != nil {
 		t.Fatal(err)
