@@ -159,3 +159,42 @@ func TestFlush(t *testing.T) {
 		}
 	})
 }
+
+// Sends that are outstanding when a QP fails end exactly once, in order: first
+// those that were done in time, then the others as flushed.
+func TestFlushSends(t *testing.T) {
+	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
+		const n, size = 64, 64 << 10
+		p := newPipe(t, target, size, 0)
+		// What cannot be done at once: rxe's SENDs wait for a receive, siw's
+		// READs for the wire.
+		wr := p.remote(ibverbs.SendWR{Opcode: ibverbs.WRRDMARead, SGList: []ibverbs.SGE{p.src.SGE(0, size)}})
+		if target.Has(verbstest.ReceiverNotReady) {
+			wr.Opcode = ibverbs.WRSend
+		}
+		for i := range n {
+			wr.WRID = uint64(i)
+			verbstest.Post(t, p.a.QP, wr)
+		}
+		if err := p.a.QP.ToError(); err != nil {
+			t.Fatal(err)
+		}
+		flushed := 0
+		for i, wc := range verbstest.Poll(t, p.a.CQ, n) {
+			if wc.WRID != uint64(i) || wc.QPN != p.a.QP.QPN() {
+				t.Fatalf("completion %d: %+v", i, wc)
+			}
+			if wc.Status == ibverbs.WCStatusWRFlushErr {
+				flushed++
+			} else if flushed > 0 || wc.Err() != nil {
+				t.Errorf("completion %d, after %d that were flushed: %v", i, flushed, wc.Err())
+			}
+		}
+		if flushed == 0 {
+			t.Error("nothing was flushed: the test has not tested it")
+		}
+		if extra, err := p.a.CQ.Poll(make([]ibverbs.WC, 1)); extra != 0 || err != nil {
+			t.Errorf("%d more completions, %v", extra, err)
+		}
+	})
+}
