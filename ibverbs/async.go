@@ -18,6 +18,7 @@ type AsyncEvent struct {
 	CQ   *CQ  // EventCQErr: the CQ has overflowed, and is lost with its QPs
 	QP   *QP  // EventQP…, EventCommEst, EventSQDrained, EventPathMig…
 	SRQ  *SRQ // EventSRQErr, EventSRQLimitReached
+	WQ   *WQ  // EventWQFatal
 	Port int  // all others
 }
 
@@ -30,6 +31,8 @@ func (e AsyncEvent) String() string {
 		return fmt.Sprintf("%v %v", e.Type, e.QP)
 	case e.SRQ != nil:
 		return fmt.Sprintf("%v %v", e.Type, e.SRQ)
+	case e.WQ != nil:
+		return fmt.Sprintf("%v %v", e.Type, e.WQ)
 	case e.Port != 0:
 		return fmt.Sprintf("%v port %d", e.Type, e.Port)
 	}
@@ -139,6 +142,8 @@ func (e *AsyncEvent) name(object any) bool {
 		e.QP = o
 	case *SRQ:
 		e.SRQ = o
+	case *WQ:
+		e.WQ = o
 	default:
 		return false
 	}

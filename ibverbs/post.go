@@ -88,16 +88,29 @@ func (qp *QP) PostRecv(wrs []RecvWR) (accepted int, err error) {
 	case qp.typ == QPTypeXRCSend || qp.typ == QPTypeXRCRecv:
 		return 0, wrap(op, qp.object, hint(syscall.EINVAL, "%v QPs have no receive queue: post to an SRQ", qp.typ))
 	}
-	good, bad := checkRecvs(wrs, int(qp.cap.MaxRecvSGE))
 	defer qp.receivesPosted()
+	accepted, err = postRecvs(wrs, qp.cap.MaxRecvSGE, func(wrs []RecvWR) (int, error) {
+		done, err := qp.postRecvBatch(wrs)
+		if err != nil {
+			err = qp.postHint(err, QPStateInit)
+		}
+		return done, err
+	})
+	return accepted, wrap(op, qp.object, err)
+}
+
+// postRecvs posts those of wrs that are right, whose SGEs are at most maxSGE.
+// post posts as many as cross to C at once.
+func postRecvs(wrs []RecvWR, maxSGE uint32, post func([]RecvWR) (int, error)) (accepted int, err error) {
+	good, bad := checkRecvs(wrs, int(maxSGE))
 	for accepted < good {
-		done, err := qp.postRecvBatch(wrs[accepted:good])
+		done, err := post(wrs[accepted:good])
 		accepted += done
 		if err != nil {
-			return accepted, wrap(op, qp.object, qp.postHint(err, QPStateInit))
+			return accepted, err
 		}
 	}
-	return accepted, wrap(op, qp.object, bad)
+	return accepted, bad
 }
 
 // postRecvBatch posts as many of wrs as cross to C at once.

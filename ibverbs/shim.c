@@ -1,4 +1,5 @@
 #include "shim.h"
+#include "shim_wq.h"
 
 #include <errno.h>
 #include <time.h>
@@ -120,4 +121,9 @@ struct gv_posted gv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, int n)
 struct gv_posted gv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, int n)
 {
 	GV_POST(ibv_post_srq_recv, srq, wr, n, struct ibv_recv_wr);
+}
+
+struct gv_posted gv_post_wq_recv(struct ibv_wq *wq, struct ibv_recv_wr *wr, int n)
+{
+	GV_POST(ibv_post_wq_recv, wq, wr, n, struct ibv_recv_wr);
 }

@@ -122,19 +122,13 @@ func (srq *SRQ) PostRecv(wrs []RecvWR) (accepted int, err error) {
 	if srq.closed() {
 		return 0, wrap(op, srq.object, os.ErrClosed)
 	}
-	good, bad := checkRecvs(wrs, int(srq.maxSGE))
-	for accepted < good {
-		n := srq.recv.put(wrs[accepted:good])
-		done, err := srq.recv.postSRQ(srq.srq, n)
-		accepted += done
-		if errors.Is(err, syscall.ENOMEM) {
-			err = errors.Join(ErrQueueFull, err)
-		}
-		if err != nil {
-			return accepted, wrap(op, srq.object, err)
-		}
+	accepted, err = postRecvs(wrs, srq.maxSGE, func(wrs []RecvWR) (int, error) {
+		return srq.recv.postSRQ(srq.srq, srq.recv.put(wrs))
+	})
+	if errors.Is(err, syscall.ENOMEM) {
+		err = errors.Join(ErrQueueFull, err)
 	}
-	return accepted, wrap(op, srq.object, bad)
+	return accepted, wrap(op, srq.object, err)
 }
 
 // Modify changes the attributes that mask names: ibv_modify_srq(3). With
