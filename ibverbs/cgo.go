@@ -6,6 +6,7 @@ package ibverbs
 import "C"
 
 import (
+	"bytes"
 	"unsafe"
 
 	"github.com/goverbs/goverbs/internal/bridge"
@@ -32,7 +33,7 @@ func init() {
 
 func deviceAttrFromC(a *C.struct_ibv_device_attr) DeviceAttr {
 	return DeviceAttr{
-		FWVer:           C.GoString(&a.fw_ver[0]),
+		FWVer:           fromChars(a.fw_ver[:]),
 		NodeGUID:        guidFromC(a.node_guid),
 		SysImageGUID:    guidFromC(a.sys_image_guid),
 		MaxMRSize:       uint64(a.max_mr_size),
@@ -101,6 +102,15 @@ func gidEntryFromC(e *C.struct_ibv_gid_entry) GIDEntry {
 		Type:        GIDType(e.gid_type),
 		NetdevIndex: int(e.ndev_ifindex),
 	}
+}
+
+// fromChars reads a string that ends at a zero byte, or where its room does.
+func fromChars(c []C.char) string {
+	b := unsafe.Slice((*byte)(unsafe.Pointer(&c[0])), len(c))
+	if end := bytes.IndexByte(b, 0); end >= 0 {
+		b = b[:end]
+	}
+	return string(b)
 }
 
 // gidFromC copies the 16 bytes, which are in network order already.

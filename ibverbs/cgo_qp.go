@@ -74,7 +74,9 @@ func qpInitAttrFromC(c *cQPInitAttr) QPInitAttr {
 	}
 	if c.comp_mask&C.IBV_QP_INIT_ATTR_CREATE_FLAGS != 0 {
 		attr.CreateFlags = QPCreateFlags(c.create_flags)
-		attr.SourceQPN = uint32(c.source_qpn)
+		if attr.CreateFlags&QPCreateSourceQPN != 0 {
+			attr.SourceQPN = uint32(c.source_qpn)
+		}
 	}
 	if c.comp_mask&C.IBV_QP_INIT_ATTR_MAX_TSO_HEADER != 0 {
 		attr.MaxTSOHeader = uint16(c.max_tso_header)
