@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -51,15 +52,21 @@ func kernelObjects() ([]string, error) {
 	if err != nil || len(devices) == 0 {
 		return nil, err
 	}
+	threads, err := ownThreads()
+	if err != nil {
+		return nil, err
+	}
 	var left []string
-	for _, kind := range []string{"qp", "cq", "mr", "pd", "cm_id"} {
+	// Contexts are listed too, but librdmacm keeps some of its own open; memory
+	// windows are not.
+	for _, kind := range []string{"qp", "cq", "mr", "pd", "srq", "cm_id"} {
 		// Kernels before 6.x cannot list some kinds of some drivers; they
 		// then print an empty list.
 		out, err := exec.Command("rdma", "-j", "resource", "show", kind).Output()
 		if err != nil {
 			return left, fmt.Errorf("rdma resource show %s: %w (install iproute2)", kind, err)
 		}
-		objects, err := ownObjects(out, os.Getpid())
+		objects, err := ownObjects(out, threads)
 		if err != nil {
 			return left, fmt.Errorf("rdma resource show %s: %w", kind, err)
 		}
@@ -70,8 +77,23 @@ func kernelObjects() ([]string, error) {
 	return left, nil
 }
 
-// ownObjects picks a process's objects from rdma's JSON.
-func ownObjects(out []byte, pid int) ([]string, error) {
+// ownThreads lists the process's threads. What the tracker calls an object's
+// pid is the thread that created it.
+func ownThreads() (map[int]bool, error) {
+	entries, err := os.ReadDir("/proc/self/task")
+	threads := make(map[int]bool)
+	for _, e := range entries {
+		tid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			return nil, err
+		}
+		threads[tid] = true
+	}
+	return threads, err
+}
+
+// ownObjects picks what these threads have created from rdma's JSON.
+func ownObjects(out []byte, threads map[int]bool) ([]string, error) {
 	if strings.TrimSpace(string(out)) == "" {
 		return nil, nil
 	}
@@ -81,7 +103,7 @@ func ownObjects(out []byte, pid int) ([]string, error) {
 	}
 	var own []string
 	for _, o := range objects {
-		if p, ok := o["pid"].(float64); ok && int(p) == pid {
+		if p, ok := o["pid"].(float64); ok && threads[int(p)] {
 			own = append(own, fmt.Sprint(o))
 		}
 	}
