@@ -71,6 +71,8 @@ var (
 	MemoryWindows = Capability{"memory windows", func(t *Target) bool { return t.Attr.CapFlags&ibverbs.DeviceMemWindowType2B != 0 }}
 	// ChosenIOVA: regions at an address of the caller's choice.
 	ChosenIOVA = Capability{"regions at a chosen iova", isIB}
+	// RawPackets: QPs that send whole Ethernet frames.
+	RawPackets = Capability{"raw packets", func(t *Target) bool { return t.Attr.CapFlags&ibverbs.DeviceRawIPCsum != 0 }}
 	// ReadScatter: READs into more than one SGE.
 	ReadScatter = Capability{"READ into several SGEs", func(t *Target) bool { return t.Attr.MaxSGERD > 1 }}
 )
