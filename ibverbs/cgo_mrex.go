@@ -36,26 +36,38 @@ func deallocDMAH(h cDMAH) error {
 	return retErr(int(ret), errno)
 }
 
+// mrInitMask names fields of struct ibv_mr_init_attr (enum ibv_mr_init_attr_mask,
+// of rdma-core 59 and later).
+type mrInitMask uint32
+
+const (
+	mrInitIOVA     mrInitMask = 1 << 0 // IBV_REG_MR_MASK_IOVA
+	mrInitAddr     mrInitMask = 1 << 1 // IBV_REG_MR_MASK_ADDR
+	mrInitFD       mrInitMask = 1 << 2 // IBV_REG_MR_MASK_FD
+	mrInitFDOffset mrInitMask = 1 << 3 // IBV_REG_MR_MASK_FD_OFFSET
+	mrInitDMAH     mrInitMask = 1 << 4 // IBV_REG_MR_MASK_DMAH
+)
+
 // mrInitAttrToC tells what to register of r, whose buffer is pinned.
 func mrInitAttrToC(r *region, attr *MRInitAttr) C.struct_gv_mr_init_attr {
-	const iova, addr, fd, fdOffset, dmah = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 4 // IBV_REG_MR_MASK_*
+	mask := mrInitIOVA
 	c := C.struct_gv_mr_init_attr{
-		length:    C.size_t(r.length),
-		access:    C.int(r.access),
-		comp_mask: iova,
-		iova:      C.uint64_t(r.addr),
+		length: C.size_t(r.length),
+		access: C.int(r.access),
+		iova:   C.uint64_t(r.addr),
 	}
 	if d := attr.DMABuf; d != nil {
-		c.comp_mask |= fd | fdOffset
+		mask |= mrInitFD | mrInitFDOffset
 		c.fd, c.fd_offset = C.int(d.FD), C.uint64_t(d.Offset)
 	} else {
-		c.comp_mask |= addr
+		mask |= mrInitAddr
 		c.addr = C.uintptr_t(r.buf.addr())
 	}
 	if attr.DMAH != nil {
-		c.comp_mask |= dmah
+		mask |= mrInitDMAH
 		c.dmah = unsafe.Pointer(attr.DMAH.dmah)
 	}
+	c.comp_mask = C.uint64_t(mask)
 	return c
 }
 

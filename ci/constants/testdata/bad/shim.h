@@ -1,0 +1,1 @@
+enum { GV_WISH_ALL = 3 };

@@ -1,0 +1,1 @@
+enum ib_uverbs_advice { IB_UVERBS_ADVICE_WAIT = 7 };
