@@ -153,6 +153,10 @@ func (d *Device) Query() (DeviceAttr, error) {
 
 // limits is Query, asked once: the limits do not change while it is open.
 func (d *Device) limits() (DeviceAttr, error) {
+	if err := d.acquire(); err != nil {
+		return DeviceAttr{}, err
+	}
+	defer d.release()
 	d.attrOnce.Do(func() { d.attr, d.attrErr = queryDevice(d.ctx) })
 	return d.attr, d.attrErr
 }

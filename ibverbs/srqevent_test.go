@@ -70,12 +70,15 @@ func TestSRQInitLimit(t *testing.T) {
 }
 
 // A QP that fails takes no more receives from its SRQ, and flushes none: the
-// others go on with them.
+// others go on with them. Newer drivers tell that it has taken its last one.
 func TestSRQOutlivesQP(t *testing.T) {
 	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
 		const n, size = 64, 20
 		s := newShared(t, target, 2, n, size)
 		s.post(t, 0, n)
+		if err := s.srq.Arm(n / 2); err != nil {
+			t.Fatal(err)
+		}
 		if err := s.ends[0].QP.ToError(); err != nil {
 			t.Fatal(err)
 		}
@@ -89,5 +92,29 @@ func TestSRQOutlivesQP(t *testing.T) {
 		if extra, err := s.cq().Poll(make([]ibverbs.WC, 1)); extra != 0 || err != nil {
 			t.Errorf("%d more completions, %v", extra, err)
 		}
+		if got := lastWQE(t, target, s); got != target.Has(verbstest.LastWQE) {
+			t.Errorf("the device has told of the last receive: %v, want %v", got, !got)
+		}
 	})
+}
+
+// lastWQE reads events up to the SRQ's limit event, and tells whether one was
+// that the first QP has taken its last receive.
+func lastWQE(t *testing.T, target *verbstest.Target, s *shared) (told bool) {
+	t.Helper()
+	for {
+		event, err := target.Dev.ReadAsyncEvent(verbstest.Context(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch event.Type {
+		case ibverbs.EventSRQLimitReached:
+			return told
+		case ibverbs.EventQPLastWQEReached:
+			if event.QP != s.ends[0].QP {
+				t.Errorf("event %v, want one of %v", event, s.ends[0].QP)
+			}
+			told = true
+		}
+	}
 }

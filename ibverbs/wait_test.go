@@ -3,7 +3,10 @@ package ibverbs_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
+	"runtime"
 	"runtime/pprof"
 	"sync"
 	"testing"
@@ -215,51 +218,87 @@ func TestWaitThreads(t *testing.T) {
 	})
 }
 
-// A long ping-pong by events never stalls: arm, poll, wait leaves no gap.
+// A long ping-pong by events, with delays wherever the scheduler may put them,
+// never stalls: arm, poll, wait leaves no gap. And no event that was read or
+// not read holds up the end of its CQ.
 func TestEventPingPong(t *testing.T) {
 	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
-		const rounds = 500
+		const rounds = 1000
 		p := newPipe(t, target, 64, 1)
 		mr := verbstest.MR(t, p.a.PD, 64)
 		verbstest.Receive(t, p.a.QP, ibverbs.RecvWR{SGList: []ibverbs.SGE{mr.SGE(0, 64)}})
-		ctx := verbstest.Context(t)
-		// first is 1 for the side that sends before it has received.
-		play := func(e *verbstest.End, from, to *ibverbs.MR, first int) error {
-			var wcs [4]ibverbs.WC
-			for posted, sent, received := 0, 0, 0; received < rounds || sent < rounds; {
-				for posted < min(received+first, rounds) {
-					if _, err := e.QP.PostSend([]ibverbs.SendWR{{Opcode: ibverbs.WRSend, Flags: ibverbs.SendSignaled, SGList: []ibverbs.SGE{from.SGE(0, 8)}}}); err != nil {
-						return err
-					}
-					posted++
-				}
-				n, err := e.CQ.Wait(ctx, wcs[:])
-				if err != nil {
-					return err
-				}
-				for _, wc := range wcs[:n] {
-					if err := wc.Err(); err != nil {
-						return err
-					}
-					if wc.Opcode != ibverbs.WCRecv {
-						sent++
-						continue
-					}
-					received++
-					if _, err := e.QP.PostRecv([]ibverbs.RecvWR{{SGList: []ibverbs.SGE{to.SGE(0, 64)}}}); err != nil {
-						return err
-					}
-				}
-			}
-			return nil
-		}
 		errs := make(chan error, 2)
-		go func() { errs <- play(p.a, p.src, mr, 1) }()
-		go func() { errs <- play(p.b, p.dst, p.dst, 0) }()
+		go func() { errs <- (&player{end: p.a, from: p.src, to: mr, ahead: 1}).play(verbstest.Context(t), rounds) }()
+		go func() { errs <- (&player{end: p.b, from: p.dst, to: p.dst}).play(verbstest.Context(t), rounds) }()
 		for range 2 {
 			if err := <-errs; err != nil {
 				t.Fatal(err)
 			}
 		}
+		// Leave an event unread.
+		if err := p.a.CQ.ReqNotify(false); err != nil {
+			t.Fatal(err)
+		}
+		verbstest.Post(t, p.a.QP, p.remote(ibverbs.SendWR{Opcode: ibverbs.WRRDMAWrite, SGList: []ibverbs.SGE{p.src.SGE(0, 8)}}))
+		n, err := p.a.CQ.Spin(make([]ibverbs.WC, 1), verbstest.Limit)
+		if n != 1 || err != nil {
+			t.Errorf("%d completions, %v", n, err)
+		}
 	})
+}
+
+// player is one side of a ping-pong.
+type player struct {
+	end      *verbstest.End
+	from, to *ibverbs.MR
+	ahead    int // 1 for the side that sends before it has received
+
+	posted, sent, received int
+}
+
+func (p *player) play(ctx context.Context, rounds int) error {
+	var wcs [4]ibverbs.WC
+	for p.received < rounds || p.sent < rounds {
+		for p.posted < min(p.received+p.ahead, rounds) {
+			dawdle()
+			if _, err := p.end.QP.PostSend([]ibverbs.SendWR{{Opcode: ibverbs.WRSend, Flags: ibverbs.SendSignaled, SGList: []ibverbs.SGE{p.from.SGE(0, 8)}}}); err != nil {
+				return err
+			}
+			p.posted++
+		}
+		dawdle()
+		n, err := p.end.CQ.Wait(ctx, wcs[:])
+		if err != nil {
+			return fmt.Errorf("after %d of %d rounds: %w", p.received, rounds, err)
+		}
+		for i := range n {
+			if err := p.completed(&wcs[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p *player) completed(wc *ibverbs.WC) error {
+	if err := wc.Err(); err != nil {
+		return err
+	}
+	if wc.Opcode != ibverbs.WCRecv {
+		p.sent++
+		return nil
+	}
+	p.received++
+	_, err := p.end.QP.PostRecv([]ibverbs.RecvWR{{SGList: []ibverbs.SGE{p.to.SGE(0, 64)}}})
+	return err
+}
+
+// dawdle waits now and then, for about as long as a message takes.
+func dawdle() {
+	switch rand.IntN(8) {
+	case 0:
+		time.Sleep(time.Duration(rand.IntN(200)) * time.Microsecond)
+	case 1:
+		runtime.Gosched()
+	}
 }

@@ -3,6 +3,7 @@ package verbstest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/goverbs/goverbs/ibverbs"
 	"github.com/goverbs/goverbs/rnic"
@@ -65,6 +68,9 @@ var (
 	ResizeCQ = Capability{"resizing a CQ", isIB}
 	// XRC: extended reliable connections.
 	XRC = Capability{"XRC", func(t *Target) bool { return t.Attr.CapFlags&ibverbs.DeviceXRC != 0 }}
+	// LastWQE: a QP that fails tells when it takes no more from its SRQ. Kernels
+	// before 6.4 never do.
+	LastWQE = Capability{"the event QP_LAST_WQE_REACHED", func(t *Target) bool { return isIB(t) && kernelAtLeast(6, 4) }}
 	// SRQQuery: shared receive queues that can be queried and resized.
 	SRQQuery = Capability{"querying an SRQ", isIB}
 	// MemoryWindows: windows of both types.
@@ -256,4 +262,18 @@ func addresses(netdev string) (v4, v6 netip.Addr, err error) {
 		return v4, v6, errors.New(netdev + " has no address: ip address add 192.0.2.1/24 dev " + netdev)
 	}
 	return v4, v6, nil
+}
+
+// kernelAtLeast compares the running kernel's version, for what a driver's
+// version alone decides.
+func kernelAtLeast(major, minor int) bool {
+	var uts unix.Utsname
+	if err := unix.Uname(&uts); err != nil {
+		return false
+	}
+	var have [2]int
+	if n, _ := fmt.Sscanf(unix.ByteSliceToString(uts.Release[:]), "%d.%d", &have[0], &have[1]); n != 2 {
+		return false
+	}
+	return have[0] > major || have[0] == major && have[1] >= minor
 }
