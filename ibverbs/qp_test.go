@@ -1,0 +1,137 @@
+package ibverbs_test
+
+import (
+	"errors"
+	"syscall"
+	"testing"
+
+	"github.com/goverbs/goverbs/ibverbs"
+	"github.com/goverbs/goverbs/internal/verbstest"
+)
+
+// What only some hardware has is refused, and the error names it.
+func TestUnsupportedQPs(t *testing.T) {
+	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
+		pd, cq := verbstest.PD(t, target.Dev), verbstest.CQ(t, target.Dev, 16)
+		for _, tc := range []struct {
+			init ibverbs.QPInitAttr
+			word string
+		}{
+			{ibverbs.QPInitAttr{Type: ibverbs.QPTypeRawPacket, SendCQ: cq, RecvCQ: cq}, "RAW_PACKET"},
+			{ibverbs.QPInitAttr{Type: ibverbs.QPTypeXRCSend, SendCQ: cq}, "XRC_SEND"},
+			{ibverbs.QPInitAttr{Type: ibverbs.QPTypeDriver, SendCQ: cq, RecvCQ: cq}, "DRIVER"},
+			{ibverbs.QPInitAttr{Type: ibverbs.QPTypeUD, SendCQ: cq, RecvCQ: cq, MaxTSOHeader: 60}, "UD QPs with MaxTSOHeader 60"},
+			{ibverbs.QPInitAttr{Type: ibverbs.QPTypeUD, SendCQ: cq, RecvCQ: cq, SourceQPN: 5}, "UD QPs with SourceQPN 5"},
+			{ibverbs.QPInitAttr{Type: ibverbs.QPTypeUD, SendCQ: cq, RecvCQ: cq, CreateFlags: ibverbs.QPCreateBlockSelfMcastLB}, "BLOCK_SELF_MCAST_LB"},
+			{ibverbs.QPInitAttr{Type: ibverbs.QPTypeRC, SendCQ: cq, RecvCQ: cq, SendOps: ibverbs.SendOpTSO}, "SendOps TSO"},
+			{ibverbs.QPInitAttr{Type: ibverbs.QPTypeUD, SendCQ: cq, RecvCQ: cq, SendOps: ibverbs.SendOpRDMARead}, "SendOps RDMA_READ"},
+		} {
+			tc.init.Cap = ibverbs.QPCap{MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1}
+			qp, err := pd.CreateQP(tc.init)
+			if err == nil {
+				qp.Close()
+			}
+			refused(t, tc.word, err, errors.ErrUnsupported, tc.word)
+		}
+	})
+}
+
+// Which CQs a type has is checked before C looks at what is not there.
+func TestQPNeedsCQs(t *testing.T) {
+	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
+		pd, cq := verbstest.PD(t, target.Dev), verbstest.CQ(t, target.Dev, 16)
+		for _, tc := range []struct {
+			init ibverbs.QPInitAttr
+			word string
+		}{
+			{ibverbs.QPInitAttr{Type: ibverbs.QPTypeRC}, "SendCQ"},
+			{ibverbs.QPInitAttr{Type: ibverbs.QPTypeUD, SendCQ: cq}, "RecvCQ"},
+			{ibverbs.QPInitAttr{Type: ibverbs.QPTypeXRCSend}, "SendCQ"},
+			{ibverbs.QPInitAttr{Type: ibverbs.QPTypeXRCSend, SendCQ: cq, RecvCQ: cq}, "no RecvCQ"},
+			{ibverbs.QPInitAttr{Type: ibverbs.QPTypeXRCRecv, SendCQ: cq}, "no CQs"},
+			{ibverbs.QPInitAttr{Type: ibverbs.QPTypeXRCRecv}, "XRC domain"},
+		} {
+			qp, err := pd.CreateQP(tc.init)
+			if err == nil {
+				qp.Close()
+			}
+			refused(t, tc.init.Type.String(), err, syscall.EINVAL, tc.word)
+		}
+	})
+}
+
+func TestQueryInit(t *testing.T) {
+	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
+		pd, send, recv := verbstest.PD(t, target.Dev), verbstest.CQ(t, target.Dev, 16), verbstest.CQ(t, target.Dev, 16)
+		for _, sigAll := range []bool{true, false} {
+			want := ibverbs.QPInitAttr{Type: ibverbs.QPTypeRC, SendCQ: send, RecvCQ: recv, Cap: verbstest.PairCap, SigAll: sigAll}
+			qp := verbstest.Must[*ibverbs.QP](t)(pd.CreateQP(want))
+			got, err := qp.QueryInit()
+			if err != nil || got.Type != want.Type || got.Cap != qp.Cap() || got.SigAll != sigAll || got.SendCQ != send || got.RecvCQ != recv || got.SendOps != 0 {
+				t.Errorf("%+v, %v; the QP has %+v", got, err, qp.Cap())
+			}
+			if err := qp.Close(); err != nil {
+				t.Error(err)
+			}
+			_, err = qp.QueryInit()
+			if err == nil || qp.QPN() == 0 {
+				t.Errorf("after Close: %v, number %d", err, qp.QPN())
+			}
+		}
+	})
+}
+
+// SigAll gives each send a completion.
+func TestSigAll(t *testing.T) {
+	for _, ops := range []ibverbs.SendOps{0, rcOps} {
+		verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
+			a, b := verbstest.PairWith(t, target, ibverbs.QPInitAttr{Cap: wideCap, SigAll: true, SendOps: ops}, nil)
+			mr := verbstest.MR(t, b.PD, 8)
+			wr := ibverbs.SendWR{Opcode: ibverbs.WRRDMAWrite, Inline: []byte("8 bytes!"), RemoteAddr: mr.Addr(), RKey: mr.RKey()}
+			verbstest.Post(t, a.QP, wr, wr, wr)
+			verbstest.Complete(t, a.CQ, 3)
+		}, verbstest.SendOps)
+	}
+}
+
+// Calls for which no driver of the lab has anything.
+func TestUnsupportedQPCalls(t *testing.T) {
+	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
+		pd, cq := verbstest.PD(t, target.Dev), verbstest.CQ(t, target.Dev, 16)
+		qp := verbstest.Must[*ibverbs.QP](t)(pd.CreateQP(ibverbs.QPInitAttr{Type: ibverbs.QPTypeRC, SendCQ: cq, RecvCQ: cq, Cap: verbstest.PairCap}))
+		verbstest.Close(t, qp)
+		refused(t, "rate limit", qp.ModifyRateLimit(ibverbs.QPRateLimit{Rate: 1000, MaxBurst: 4096, TypicalPacket: 1024}), errors.ErrUnsupported, "ibv_modify_qp_rate_limit")
+		refused(t, "SetECE", qp.SetECE(ibverbs.ECE{VendorID: 1, Options: 2}), errors.ErrUnsupported, "ibv_set_ece")
+		refused(t, "SetECE of nobody", qp.SetECE(ibverbs.ECE{}), errors.ErrUnsupported, "ibv_set_ece")
+		_, err := qp.QueryECE()
+		refused(t, "QueryECE", err, errors.ErrUnsupported, "ibv_query_ece")
+		for _, flags := range []ibverbs.DataInOrderFlags{0, ibverbs.DataInOrderReturnCaps, ibverbs.DataInOrderReturnCaps | ibverbs.DataInOrderDeviceOnly} {
+			if order, err := qp.DataInOrder(ibverbs.WRRDMAWrite, flags); order != 0 || err != nil {
+				t.Errorf("data in order with %v: %v, %v", flags, order, err)
+			}
+		}
+	})
+}
+
+// Datagram QPs post through ibv_wr_* too: TestSendOpsUD has that. RC's
+// opcodes are not theirs.
+func TestDatagramOpcodes(t *testing.T) {
+	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
+		pd, cq := verbstest.PD(t, target.Dev), verbstest.CQ(t, target.Dev, 16)
+		qp := verbstest.Must[*ibverbs.QP](t)(pd.CreateQP(ibverbs.QPInitAttr{Type: ibverbs.QPTypeUD, SendCQ: cq, RecvCQ: cq, Cap: verbstest.PairCap}))
+		verbstest.Close(t, qp)
+		for _, step := range []ibverbs.QPState{ibverbs.QPStateInit, ibverbs.QPStateRTR, ibverbs.QPStateRTS} {
+			required, _, _ := ibverbs.TransitionAttrs(ibverbs.QPTypeUD, step-1, step)
+			if err := qp.Modify(ibverbs.QPAttr{State: step, Port: uint8(target.Port), QKey: 1}, ibverbs.QPAttrState|required); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, op := range []ibverbs.WROpcode{ibverbs.WRRDMAWrite, ibverbs.WRRDMARead, ibverbs.WRSendWithInv, ibverbs.WRAtomicFetchAdd, ibverbs.WRLocalInv} {
+			_, err := qp.PostSend([]ibverbs.SendWR{{Opcode: op}})
+			refused(t, op.String(), err, syscall.EINVAL, "UD QPs have no "+op.String())
+		}
+		tso := ibverbs.SendWR{Opcode: ibverbs.WRTSO, TSO: &ibverbs.TSOHeader{Header: make([]byte, 54), MSS: 100}}
+		_, err := qp.PostSend([]ibverbs.SendWR{tso})
+		refused(t, "TSO", err, errors.ErrUnsupported, "MaxTSOHeader")
+	}, verbstest.Datagrams)
+}
