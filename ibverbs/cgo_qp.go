@@ -130,19 +130,12 @@ func queryQPInit(qp *cQP) (QPInitAttr, error) {
 	return QPInitAttr{Type: QPType(init.qp_type), Cap: qpCapFromC(&init.cap), SigAll: init.sq_sig_all != 0}, nil
 }
 
-// verbsSymbol tells whether the installed libibverbs has a function.
-func verbsSymbol(name string) bool {
-	c := C.CString(name)
-	defer C.free(unsafe.Pointer(c))
-	return C.gv_verbs_symbol(c) != nil
-}
-
 // fixedRXELists tells whether rxe's provider gets ibv_wr_set_sge_list and
 // ibv_wr_set_inline_data_list right: rdma-core 64's does (the commits "rxe: Fix
 // dma.length computation in wr_set_sge_list" and "providers/rxe: Fix missing
 // length accumulation in wr_set_inline_data_list"), which is also the first with
 // ibv_alloc_buf. Providers and library come from one build.
-var fixedRXELists = sync.OnceValue(func() bool { return verbsSymbol("ibv_alloc_buf") })
+var fixedRXELists = sync.OnceValue(func() bool { return hasVerb("ibv_alloc_buf") })
 
 func rateLimitToC(l QPRateLimit) C.struct_ibv_qp_rate_limit_attr {
 	return C.struct_ibv_qp_rate_limit_attr{

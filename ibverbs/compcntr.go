@@ -1,7 +1,6 @@
 package ibverbs
 
 import (
-	"errors"
 	"slices"
 	"sync"
 	"syscall"
@@ -35,8 +34,11 @@ type CompCntrCaps struct {
 func (d *Device) QueryCompCntrCaps() (CompCntrCaps, error) {
 	var caps CompCntrCaps
 	err := d.call("ibv_query_comp_cntr_caps", func() (err error) {
+		if err := newerVerb("_ibv_query_comp_cntr_caps", compCntrSince); err != nil {
+			return err
+		}
 		caps, err = queryCompCntrCaps(d.ctx)
-		return compCntrHint(err)
+		return err
 	})
 	return caps, err
 }
@@ -50,22 +52,28 @@ func (d *Device) CreateCompCntr(typ CompCntrType) (*CompCntr, error) {
 	if err := cntr.adopt("completion counter", &d.handle); err != nil {
 		return nil, wrap(op, d.object, err)
 	}
-	c, number, err := createCompCntr(d.ctx, typ)
-	if err != nil {
+	if err := cntr.create(); err != nil {
 		cntr.disown()
-		return nil, wrap(op, d.object, compCntrHint(err))
+		return nil, wrap(op, d.object, err)
 	}
-	cntr.c = c
-	cntr.named("%s/compcntr%d", d.object, number)
 	watch(cntr, &cntr.handle)
 	return cntr, nil
 }
 
-func compCntrHint(err error) error {
-	if errors.Is(err, syscall.ENOSYS) {
-		return hint(err, "completion counters need rdma-core 65")
+// compCntrSince is the rdma-core that completion counters came with.
+const compCntrSince = 65
+
+func (cntr *CompCntr) create() error {
+	if err := newerVerb("ibv_create_comp_cntr", compCntrSince); err != nil {
+		return err
 	}
-	return err
+	c, number, err := createCompCntr(cntr.dev.ctx, cntr.typ)
+	if err != nil {
+		return err
+	}
+	cntr.c = c
+	cntr.named("%s/compcntr%d", cntr.dev.object, number)
+	return nil
 }
 
 // Type is what the counter counts.

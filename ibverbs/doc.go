@@ -34,6 +34,20 @@
 // Close wakes them. [CQ.Spin] burns a processor for as long as it is told.
 // Everything else returns at once, apart from what the kernel needs for it.
 //
+// # Work requests
+//
+// [QP.PostSend] and [QP.PostRecv] carry a batch to C in one call. What the QP's
+// type, its creation or its sizes do not allow, or some driver would crash on,
+// cut short or never complete, is refused before anything of it is posted. A QP
+// that was created with [QPInitAttr].SendOps posts through ibv_wr_* and can do
+// more; all others post through ibv_post_send.
+//
+// Each signaled send and each receive that was accepted completes once, as long
+// as its QP is open: also what was posted to a QP that had failed, or whose
+// connection was about to end, which then completes as flushed. Drivers that
+// forget such work requests are made up for. A first failed completion leaves
+// an RC QP in the error state on all drivers.
+//
 // # Errors
 //
 // Every error is an [*OpError] that names the C function and the object with

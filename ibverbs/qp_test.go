@@ -135,3 +135,32 @@ func TestDatagramOpcodes(t *testing.T) {
 		refused(t, "TSO", err, errors.ErrUnsupported, "MaxTSOHeader")
 	}, verbstest.Datagrams)
 }
+
+// A bad work request in the middle of a chain: what came before it is posted
+// and counted, what comes after it is not, and the error is the bad one's. siw's
+// provider returns success then.
+func TestBadInChain(t *testing.T) {
+	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
+		p := newPipe(t, target, 4096, 0)
+		good := p.remote(ibverbs.SendWR{Opcode: ibverbs.WRRDMAWrite, SGList: []ibverbs.SGE{p.src.SGE(0, 8)}})
+		bad := good
+		bad.SGList = nil
+		for range target.Attr.MaxSGE + 1 {
+			bad.SGList = append(bad.SGList, p.src.SGE(0, 8))
+		}
+		last := good
+		last.WRID = 2
+		n, err := p.a.QP.PostSendUnchecked([]ibverbs.SendWR{good, bad, last})
+		if n != 1 || !errors.Is(err, syscall.EINVAL) {
+			t.Errorf("accepted %d, %v; want 1 and EINVAL", n, err)
+		}
+		verbstest.Complete(t, p.a.CQ, 1)
+		verbstest.Post(t, p.a.QP, last)
+		if wc := verbstest.Complete(t, p.a.CQ, 1)[0]; wc.WRID != 2 {
+			t.Errorf("%+v", wc)
+		}
+		if extra, err := p.a.CQ.Poll(make([]ibverbs.WC, 1)); extra != 0 || err != nil {
+			t.Errorf("%d completions more, %v", extra, err)
+		}
+	})
+}
