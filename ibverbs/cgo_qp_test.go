@@ -128,7 +128,7 @@ func TestCheckOpcode(t *testing.T) {
 		QPTypeDriver:    "RDMA_WRITE RDMA_WRITE_WITH_IMM SEND SEND_WITH_IMM RDMA_READ ATOMIC_CMP_AND_SWP ATOMIC_FETCH_AND_ADD LOCAL_INV BIND_MW SEND_WITH_INV TSO FLUSH ATOMIC_WRITE",
 	}
 	for typ, want := range types {
-		if got := allowed(&QP{typ: typ, ops: all}); got != want {
+		if got := allowed(&QP{typ: typ, ops: all, send: sendQueue{slot: 60}}); got != want {
 			t.Errorf("%v QPs have %q, want %q", typ, got, want)
 		}
 	}
@@ -139,7 +139,7 @@ func TestCheckOpcode(t *testing.T) {
 		t.Errorf("siw has %q", got)
 	}
 	for bit := SendOps(1); bit < all; bit <<= 1 {
-		if got := allowed(&QP{typ: QPTypeDriver, ops: bit}); got != bit.String() {
+		if got := allowed(&QP{typ: QPTypeDriver, ops: bit, send: sendQueue{slot: 60}}); got != bit.String() {
 			t.Errorf("a QP with SendOps %v posts %q", bit, got)
 		}
 	}

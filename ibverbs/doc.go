@@ -44,9 +44,10 @@
 //
 // Each signaled send and each receive that was accepted completes once, as long
 // as its QP is open: also what was posted to a QP that had failed, or whose
-// connection was about to end, which then completes as flushed. Drivers that
-// forget such work requests are made up for. A first failed completion leaves
-// an RC QP in the error state on all drivers.
+// connection was about to end, which then completes as flushed. The software
+// drivers forget such work requests; they are made up for as soon as this side
+// knows of the failure, by a failed completion or [QP.ToError], which package
+// rdmacm calls when a connection has ended.
 //
 // # Errors
 //

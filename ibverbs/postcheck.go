@@ -114,6 +114,8 @@ func (qp *QP) checkOpcode(opcode WROpcode) error {
 		return hint(syscall.EINVAL, "%v QPs have no %v", qp.typ, opcode)
 	case qp.ops == 0 && op.extra:
 		return hint(syscall.EOPNOTSUPP, "ibv_post_send has no opcode %v: create the QP with QPInitAttr.SendOps %v", opcode, op.ops)
+	case opcode == WRTSO && qp.tsoRoom() == 0:
+		return hint(syscall.EOPNOTSUPP, "the QP has no TSO: create it with QPInitAttr.MaxTSOHeader")
 	case qp.ops != 0 && qp.ops&op.ops == 0:
 		return hint(syscall.EINVAL, "the QP was not created for %v (QPInitAttr.SendOps is %v)", opcode, qp.ops)
 	}
@@ -182,11 +184,12 @@ func checkFlush(wr *SendWR) error {
 	return nil
 }
 
+// tsoRoom is how long a TSO header may be: QPInitAttr.MaxTSOHeader.
+func (qp *QP) tsoRoom() int { return qp.send.slot - qp.send.header }
+
 func (qp *QP) checkTSO(wr *SendWR) error {
-	room := qp.send.slot - qp.send.header
+	room := qp.tsoRoom()
 	switch {
-	case room == 0:
-		return hint(syscall.EOPNOTSUPP, "the QP has no TSO: create it with QPInitAttr.MaxTSOHeader")
 	case wr.TSO == nil:
 		return hint(syscall.EINVAL, "TSO needs SendWR.TSO")
 	case len(wr.TSO.Header) == 0, len(wr.TSO.Header) > room:

@@ -150,6 +150,12 @@ func (qp *QP) create(attr *QPInitAttr) (err error) {
 		return qp.createHint(err, attr)
 	}
 	qp.qpn = qpNumber(qp.qp)
+	if qp.rxe {
+		// Creation says what was asked for, and the queues are longer.
+		if init, err := queryQPInit(qp.qp); err == nil {
+			qp.cap = init.Cap
+		}
+	}
 	if err = qp.allocQueues(attr); err != nil {
 		destroyQP(qp.qp)
 		return err

@@ -93,6 +93,9 @@ func TestUnsignaledCredit(t *testing.T) {
 				if signaled {
 					under++
 				}
+				if under > 4 { // the CQ has an end too
+					under -= len(verbstest.Complete(t, a.CQ, 1))
+				}
 			case !isFull(err):
 				t.Fatalf("work request %d of %d: %v", i, total, err)
 			case under == 0:
