@@ -281,3 +281,15 @@ func TestUDSendOps(t *testing.T) {
 		})
 	}, verbstest.Datagrams)
 }
+
+// The documentation's example works.
+func TestExampleDatagrams(t *testing.T) {
+	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
+		for _, addr := range []netip.Addr{target.Addr, target.Addr6} {
+			answer, err := ask(verbstest.Context(t), target.Dev, addr, "well?")
+			if want := `you asked "well?"`; err != nil || answer != want {
+				t.Errorf("from %v: %q, %v; want %q", addr, answer, err, want)
+			}
+		}
+	}, verbstest.Datagrams)
+}
