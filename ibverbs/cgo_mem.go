@@ -10,8 +10,10 @@ import (
 	"unsafe"
 )
 
+// regMR registers memory. AccessZeroBased is in the iova already, and the flag
+// itself not for memory of this process: some drivers refuse it.
 func regMR(pd *cPD, addr uintptr, length uint64, iova uint64, access Access) (*cMR, error) {
-	mr, errno := C.gv_reg_mr(pd, C.uintptr_t(addr), C.size_t(length), C.uint64_t(iova), C.uint(access))
+	mr, errno := C.gv_reg_mr(pd, C.uintptr_t(addr), C.size_t(length), C.uint64_t(iova), C.uint(access&^AccessZeroBased))
 	return mr, nullErr(mr == nil, errno)
 }
 

@@ -53,7 +53,7 @@ func mrInitAttrToC(r *region, attr *MRInitAttr) C.struct_gv_mr_init_attr {
 	mask := mrInitIOVA
 	c := C.struct_gv_mr_init_attr{
 		length: C.size_t(r.length),
-		access: C.int(r.access),
+		access: C.int(r.access &^ AccessZeroBased), // in iova, as for regMR
 		iova:   C.uint64_t(r.addr),
 	}
 	if d := attr.DMABuf; d != nil {

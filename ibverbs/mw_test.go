@@ -23,10 +23,20 @@ type windowed struct {
 	mw   *ibverbs.MW // b's
 }
 
-func newWindowed(t *testing.T, target *verbstest.Target, typ ibverbs.MWType) *windowed {
+// eachWindow runs fn with QPs that post through ibv_post_send, and with ones
+// that post through ibv_wr_*.
+func eachWindow(t *testing.T, typ ibverbs.MWType, fn func(*testing.T, *windowed)) {
+	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
+		for name, ops := range map[string]ibverbs.SendOps{"ibv_post_send": 0, "ibv_wr": rcOps} {
+			t.Run(name, func(t *testing.T) { fn(t, newWindowed(t, target, typ, ops)) })
+		}
+	}, verbstest.MemoryWindows, verbstest.SendOps)
+}
+
+func newWindowed(t *testing.T, target *verbstest.Target, typ ibverbs.MWType, ops ibverbs.SendOps) *windowed {
 	t.Helper()
 	w := &windowed{}
-	w.a, w.b = verbstest.Pair(t, target, verbstest.PairCap, nil)
+	w.a, w.b = verbstest.PairWith(t, target, ibverbs.QPInitAttr{Cap: verbstest.PairCap, SendOps: ops}, nil)
 	w.src = verbstest.MR(t, w.a.PD, 4*os.Getpagesize())
 	verbstest.Pattern(w.src.Bytes(), 9)
 	w.mr = verbstest.Must[*ibverbs.MR](t)(w.b.PD.AllocMR(4*os.Getpagesize(), windowAccess, ibverbs.BufferOptions{}))
@@ -62,8 +72,7 @@ func (w *windowed) access(t *testing.T, op ibverbs.WROpcode, addr uint64, length
 // A peer writes and reads through a window of type 2, by each key that it has
 // had, until it is invalidated.
 func TestWindowType2(t *testing.T) {
-	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
-		w := newWindowed(t, target, ibverbs.MWType2)
+	eachWindow(t, ibverbs.MWType2, func(t *testing.T, w *windowed) {
 		page := os.Getpagesize()
 		for round := range 3 {
 			before := w.mw.RKey()
@@ -95,14 +104,13 @@ func TestWindowType2(t *testing.T) {
 		if s := w.access(t, ibverbs.WRRDMAWrite, w.bind().Addr, 8, w.mw.RKey()); s != ibverbs.WCStatusRemAccessErr {
 			t.Errorf("write through an invalidated window: %v, want REM_ACCESS_ERR", s)
 		}
-	}, verbstest.MemoryWindows)
+	})
 }
 
 // Binding, invalidating and binding again in one batch: each sees the key that
 // the one before left.
 func TestWindowBatch(t *testing.T) {
-	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
-		w := newWindowed(t, target, ibverbs.MWType2)
+	eachWindow(t, ibverbs.MWType2, func(t *testing.T, w *windowed) {
 		bind, key := w.bind(), ibverbs.IncRKey(w.mw.RKey())
 		verbstest.Receive(t, w.a.QP, ibverbs.RecvWR{WRID: 1}, ibverbs.RecvWR{WRID: 2})
 		verbstest.Post(t, w.b.QP,
@@ -130,13 +138,12 @@ func TestWindowBatch(t *testing.T) {
 		if s := w.access(t, ibverbs.WRRDMAWrite, bind.Addr, 8, key); s != ibverbs.WCStatusRemAccessErr {
 			t.Errorf("write by the first key: %v", s)
 		}
-	}, verbstest.MemoryWindows)
+	})
 }
 
 // The peer invalidates the window with its last message.
 func TestWindowRemoteInvalidate(t *testing.T) {
-	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
-		w := newWindowed(t, target, ibverbs.MWType2)
+	eachWindow(t, ibverbs.MWType2, func(t *testing.T, w *windowed) {
 		bind := w.bind()
 		w.post(t, ibverbs.SendWR{Opcode: ibverbs.WRBindMW, Bind: &bind})
 		verbstest.Receive(t, w.b.QP, ibverbs.RecvWR{})
@@ -156,7 +163,7 @@ func TestWindowRemoteInvalidate(t *testing.T) {
 		if s := w.access(t, ibverbs.WRRDMAWrite, bind.Addr, 8, w.mw.RKey()); s != ibverbs.WCStatusSuccess {
 			t.Errorf("write through the window that was bound again: %v", s)
 		}
-	}, verbstest.MemoryWindows)
+	})
 }
 
 // A peer that goes beyond the region, or does what the window does not allow,
@@ -174,7 +181,7 @@ func TestWindowLimits(t *testing.T) {
 			"read where one may write": {ibverbs.WRRDMARead, ibverbs.AccessRemoteWrite, func(w *windowed) uint64 { return w.bind().Addr }},
 		} {
 			t.Run(name, func(t *testing.T) {
-				w := newWindowed(t, target, ibverbs.MWType2)
+				w := newWindowed(t, target, ibverbs.MWType2, 0)
 				bind := w.bind()
 				bind.Access = tc.access
 				w.post(t, ibverbs.SendWR{Opcode: ibverbs.WRBindMW, Bind: &bind})
@@ -187,8 +194,7 @@ func TestWindowLimits(t *testing.T) {
 }
 
 func TestWindowZeroBased(t *testing.T) {
-	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
-		w := newWindowed(t, target, ibverbs.MWType2)
+	eachWindow(t, ibverbs.MWType2, func(t *testing.T, w *windowed) {
 		bind := w.bind()
 		bind.Access |= ibverbs.AccessZeroBased
 		w.post(t, ibverbs.SendWR{Opcode: ibverbs.WRBindMW, Bind: &bind})
@@ -198,13 +204,12 @@ func TestWindowZeroBased(t *testing.T) {
 		if at := os.Getpagesize() + 16; !bytes.Equal(w.mr.Bytes()[at:at+64], w.src.Bytes()[:64]) {
 			t.Error("the data is not at the window's offset 16")
 		}
-	}, verbstest.MemoryWindows)
+	})
 }
 
 // A window of type 1 is bound, bound anew elsewhere, and bound to nothing.
 func TestWindowType1(t *testing.T) {
-	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
-		w := newWindowed(t, target, ibverbs.MWType1)
+	eachWindow(t, ibverbs.MWType1, func(t *testing.T, w *windowed) {
 		page := os.Getpagesize()
 		rebind := func(bind ibverbs.MWBind) {
 			t.Helper()
@@ -238,14 +243,13 @@ func TestWindowType1(t *testing.T) {
 		if err := w.mr.Close(); err != nil {
 			t.Error(err)
 		}
-	}, verbstest.MemoryWindows)
+	})
 }
 
 // A region and a QP live as long as the window that is bound to them, and work
 // after a refused Close.
 func TestWindowCloseOrder(t *testing.T) {
-	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
-		w := newWindowed(t, target, ibverbs.MWType2)
+	eachWindow(t, ibverbs.MWType2, func(t *testing.T, w *windowed) {
 		bind := w.bind()
 		w.post(t, ibverbs.SendWR{Opcode: ibverbs.WRBindMW, Bind: &bind})
 		refused(t, "region", w.mr.Close(), syscall.EBUSY, "window")
@@ -262,7 +266,7 @@ func TestWindowCloseOrder(t *testing.T) {
 		if w.mr.Bytes() != nil {
 			t.Error("the region is open")
 		}
-	}, verbstest.MemoryWindows)
+	})
 }
 
 // What has no window says so.
@@ -279,7 +283,7 @@ func TestNoWindows(t *testing.T) {
 // What the device would fail, lose the QP for or crash on is refused before.
 func TestWindowErrors(t *testing.T) {
 	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
-		w, v := newWindowed(t, target, ibverbs.MWType2), newWindowed(t, target, ibverbs.MWType1)
+		w, v := newWindowed(t, target, ibverbs.MWType2, 0), newWindowed(t, target, ibverbs.MWType1, 0)
 		plain := verbstest.MR(t, w.b.PD, 4096)
 		readOnly := verbstest.Must[*ibverbs.MR](t)(w.b.PD.AllocMR(4096, ibverbs.AccessMWBind, ibverbs.BufferOptions{}))
 		verbstest.Close(t, readOnly)
