@@ -10,7 +10,10 @@ import (
 )
 
 // bytesOf makes numbers of fuzzed bytes; zeros where there are no more.
-type bytesOf struct{ data []byte }
+type bytesOf struct {
+	data []byte
+	ahs  []*AH
+}
 
 func (b *bytesOf) next() int {
 	if len(b.data) == 0 {
@@ -34,8 +37,10 @@ func fuzzedQP(t *testing.T, b *bytesOf) *QP {
 		MaxSendWR: uint32(b.next()), MaxRecvWR: uint32(b.next()),
 		MaxSendSGE: uint32(b.next() % 33), MaxRecvSGE: uint32(b.next() % 33), MaxInlineData: uint32(b.next()),
 	}
-	types := []QPType{QPTypeRC, QPTypeUC, QPTypeRawPacket, QPTypeXRCSend, QPTypeDriver}
-	qp := &QP{typ: types[b.next()%len(types)], cap: cap, siw: b.next()%8 == 1}
+	types := []QPType{QPTypeRC, QPTypeUC, QPTypeUD, QPTypeRawPacket, QPTypeXRCSend}
+	qp := &QP{pd: &PD{}, typ: types[b.next()%len(types)], cap: cap, siw: b.next()%8 == 1}
+	qp.ud.mtu.Store(int64(b.next() * 16))
+	b.ahs = []*AH{{pd: qp.pd, ah: &cAH{}}, {pd: qp.pd, ah: &cAH{}}, {pd: &PD{}}, nil, nil}
 	if b.next()%2 == 1 {
 		qp.ops = SendOps(b.uint32())
 	}
@@ -72,7 +77,7 @@ func (b *bytesOf) blob(most int) []byte {
 }
 
 // sends makes work requests until the bytes end.
-func (b *bytesOf) sends() (wrs []SendWR) {
+func (b *bytesOf) sends(qp *QP) (wrs []SendWR) {
 	for len(b.data) > 0 && len(wrs) < 300 {
 		wr := SendWR{WRID: uint64(len(wrs)), Opcode: WROpcode(b.next() % 20), Flags: SendFlags(b.next())}
 		switch b.next() % 3 {
@@ -83,6 +88,9 @@ func (b *bytesOf) sends() (wrs []SendWR) {
 		}
 		wr.ImmData, wr.InvalidateRKey, wr.RKey = b.uint32(), b.uint32(), b.uint32()
 		wr.RemoteAddr, wr.CompareAdd, wr.Swap = b.uint64()&^uint64(b.next()%8), b.uint64(), b.uint64()
+		if qp.typ == QPTypeUD || b.next() == 1 {
+			wr.AH, wr.RemoteQPN, wr.RemoteQKey = b.ahs[b.next()%len(b.ahs)], b.uint32()>>7, b.uint32()
+		}
 		if b.next()%4 > 0 {
 			wr.TSO = &TSOHeader{Header: b.blob(80), MSS: uint16(b.uint32())}
 			wr.Flush = &Flush{Length: b.uint64(), Placement: FlushPlacement(b.next()), Selectivity: FlushSelectivity(b.next())}
@@ -96,12 +104,13 @@ func (b *bytesOf) sends() (wrs []SendWR) {
 // laid out for C as they are, each in its own room, in chains that end.
 func FuzzWorkRequests(f *testing.F) {
 	f.Add([]byte{})
-	f.Add([]byte("\x04\x04\x03\x03\x10\x00\x00\x00\x04\x02\x00" + "\x02\x02\x01\x05hello" + "some more work requests of any kind"))
-	f.Add([]byte("\x80\xff\x20\x20\xff\x04\x00\x00\x00\x02\x3f" + "\x0a\x00\x00\x02\x09\x08" + "\x0e\x01\x02 flush \x0f\x02\x01\x08atomic!!"))
+	f.Add([]byte("\x04\x04\x03\x03\x10\x00\x00\x00\x00\x04\x02\x00" + "\x02\x02\x01\x05hello" + "some more work requests of any kind"))
+	f.Add([]byte("\x80\xff\x20\x20\xff\x04\x00\x00\x00\x00\x02\x3f" + "\x0a\x00\x00\x02\x09\x08" + "\x0e\x01\x02 flush \x0f\x02\x01\x08atomic!!"))
+	f.Add([]byte("\x08\x08\x02\x02\x20\x02\x00\xff\x00\x02\x00\x10" + "\x03\x02\x00\x01\x40 datagrams to whoever listens, with and without immediate data"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		b := &bytesOf{data}
+		b := &bytesOf{data: data}
 		qp := fuzzedQP(t, b)
-		wrs := b.sends()
+		wrs := b.sends(qp)
 		for len(wrs) > 0 {
 			good, bad := qp.checkSends(wrs)
 			var errno syscall.Errno
@@ -110,6 +119,7 @@ func FuzzWorkRequests(f *testing.F) {
 			}
 			checkSendChains(t, &qp.send, wrs[:good])
 			checkRecvChains(t, qp, wrs[:good])
+			qp.releaseAHs()
 			wrs = wrs[min(good+1, len(wrs)):]
 		}
 	})
@@ -178,6 +188,13 @@ func checkOperands(t *testing.T, c *cSendWR, wr *SendWR) {
 		if string(header) != string(wr.TSO.Header) || how[1] != wr.TSO.MSS {
 			t.Fatalf("header %q, MSS %d, want %+v", header, how[1], *wr.TSO)
 		}
+	}
+	if wr.AH != nil {
+		want := cUD{uintptr(unsafe.Pointer(wr.AH.ah)), wr.RemoteQPN, wr.RemoteQKey}
+		if ud := *(*cUD)(unsafe.Pointer(&c.remoteAddr)); ud != want {
+			t.Fatalf("%v: to %+v, want %+v", wr.Opcode, ud, want)
+		}
+		got = remote
 	}
 	if c.imm != imm || got != remote {
 		t.Fatalf("%v: immediate %#x, remote %#x; want %#x, %#x", wr.Opcode, c.imm, got, imm, remote)
