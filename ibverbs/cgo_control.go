@@ -83,15 +83,6 @@ func queryDevice(ctx *cContext) (DeviceAttr, error) {
 	return deviceAttrFromC(&attr), nil
 }
 
-func queryPort(ctx *cContext, port uint8) (PortAttr, error) {
-	var attr C.struct_ibv_port_attr
-	ret, errno := C.gv_query_port(ctx, C.uint8_t(port), &attr)
-	if err := retErr(int(ret), errno); err != nil {
-		return PortAttr{}, err
-	}
-	return portAttrFromC(&attr), nil
-}
-
 func queryGID(ctx *cContext, port uint8, index int) (GID, error) {
 	var gid C.union_ibv_gid
 	ret, errno := C.ibv_query_gid(ctx, C.uint8_t(port), C.int(index), &gid)

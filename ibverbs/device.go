@@ -46,6 +46,8 @@ type Device struct {
 	ctx  *cContext
 	info DeviceInfo
 
+	plug *cCQ // siw only; see plugSIW
+
 	async async
 
 	attrOnce sync.Once
@@ -76,6 +78,7 @@ func Open(name string) (*Device, error) {
 		return nil, wrap(op, name, err)
 	}
 	d.ctx, d.info, d.object = ctx, info, name
+	d.plugSIW()
 	watch(d, &d.handle)
 	return d, nil
 }
@@ -102,7 +105,15 @@ func (d *Device) Name() string { return d.info.Name }
 // objects of the device are open, and is nil when called again. It wakes readers
 // of asynchronous events with os.ErrClosed.
 func (d *Device) Close() error {
-	return d.close("ibv_close_device", d.wakeAsync, func() error { return closeDevice(d.ctx) })
+	return d.close("ibv_close_device", d.wakeAsync, func() error {
+		if d.plug != nil {
+			if err := destroyCQ(d.plug); err != nil {
+				return err
+			}
+			d.plug = nil
+		}
+		return closeDevice(d.ctx)
+	})
 }
 
 // DeviceAttr holds a device's limits and identity (struct ibv_device_attr).
@@ -177,4 +188,23 @@ func (d *Device) isRXE() bool {
 func (d *Device) isSIW() bool {
 	attr, err := d.limits()
 	return err == nil && d.info.Transport == TransportIWARP && attr.VendorID == vendorSIW
+}
+
+// plugSIW keeps siw's queues away from page 144 of what a context maps.
+//
+// siw maps each queue at an offset that the kernel chooses, from 0 upwards.
+// rdma-core takes the offset 0x90000 to mean that there is no queue, so that
+// the one that would start there, and with it all later ones, fails: some 20
+// QPs fill a context. A first CQ that reaches beyond that page leaves no other
+// queue to start there. It costs 1 MiB.
+func (d *Device) plugSIW() {
+	const (
+		badOffset = 0x90000
+		entrySize = 32 // struct siw_cqe
+	)
+	if !d.isSIW() {
+		return
+	}
+	// Where even this fails, the context has its limit.
+	d.plug, _ = createCQ(d.ctx, badOffset/entrySize+1, 0, nil, 0)
 }

@@ -1,6 +1,6 @@
 package ibverbs
 
-//go:generate go tool -modfile=../ci/tools/go.mod stringer -linecomment -output=enums_string.go -type=NodeType,Transport,LinkLayer,PortState,PhysState,MTU,GIDType,AtomicCap,QPType,QPState,MigState,WROpcode,WCStatus,WCOpcode,EventType,FlushSelectivity,CompCntrType,MWType,ReregMRErrCode,MRAdvice,TPHMemType,SRQType,OpsOpcode,WQType,WQState,FlowType,FlowSpecType,ESPKeymat,ESPIVAlgo,ESPReplayType,CounterDescription
+//go:generate go tool -modfile=../ci/tools/go.mod stringer -linecomment -output=enums_string.go -type=NodeType,Transport,LinkLayer,PortState,PhysState,MTU,GIDType,AtomicCap,QPType,QPState,MigState,WROpcode,WCStatus,WCOpcode,EventType,FlushSelectivity,CompCntrType,MWType,ReregMRErrCode,MRAdvice,TPHMemType,SRQType,OpsOpcode,WQType,WQState,FlowType,FlowSpecType,ESPKeymat,ESPIVAlgo,ESPReplayType,CounterDescription,ForkStatus,Rate
 
 // #include "shim.h"
 import "C"

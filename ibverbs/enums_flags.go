@@ -181,6 +181,14 @@ const (
 	DeviceRCIPCsum            DeviceCapFlags = C.IBV_DEVICE_RC_IP_CSUM
 	DeviceRawIPCsum           DeviceCapFlags = C.IBV_DEVICE_RAW_IP_CSUM
 	DeviceManagedFlowSteering DeviceCapFlags = C.IBV_DEVICE_MANAGED_FLOW_STEERING
+
+	// Only in DeviceAttrEx.CapFlagsEx.
+	DeviceRawScatterFCS      DeviceCapFlags = C.IBV_DEVICE_RAW_SCATTER_FCS
+	DevicePCIWriteEndPadding DeviceCapFlags = C.IBV_DEVICE_PCI_WRITE_END_PADDING
+	DeviceFlushGlobal        DeviceCapFlags = 1 << 38 // IB_UVERBS_DEVICE_FLUSH_GLOBAL
+	DeviceFlushPersistent    DeviceCapFlags = 1 << 39 // IB_UVERBS_DEVICE_FLUSH_PERSISTENT
+	DeviceAtomicWrite        DeviceCapFlags = 1 << 40 // IB_UVERBS_DEVICE_ATOMIC_WRITE
+	DeviceCCDMABounce        DeviceCapFlags = 1 << 41 // IBV_DEVICE_CC_DMA_BOUNCE
 )
 
 var deviceCapNames = []flagName{
@@ -208,6 +216,12 @@ var deviceCapNames = []flagName{
 	{uint64(DeviceRCIPCsum), "RC_IP_CSUM"},
 	{uint64(DeviceRawIPCsum), "RAW_IP_CSUM"},
 	{uint64(DeviceManagedFlowSteering), "MANAGED_FLOW_STEERING"},
+	{uint64(DeviceRawScatterFCS), "RAW_SCATTER_FCS"},
+	{uint64(DevicePCIWriteEndPadding), "PCI_WRITE_END_PADDING"},
+	{uint64(DeviceFlushGlobal), "FLUSH_GLOBAL"},
+	{uint64(DeviceFlushPersistent), "FLUSH_PERSISTENT"},
+	{uint64(DeviceAtomicWrite), "ATOMIC_WRITE"},
+	{uint64(DeviceCCDMABounce), "CC_DMA_BOUNCE"},
 }
 
 // String joins the names.

@@ -12,8 +12,8 @@ type PortAttr struct {
 	MaxMTU        MTU
 	ActiveMTU     MTU
 	GIDTableLen   int
-	CapFlags      uint32
-	CapFlags2     uint16
+	CapFlags      PortCapFlags
+	CapFlags2     PortCapFlags2
 	MaxMsgSize    uint32 // bytes
 	BadPKeyCntr   uint32
 	QKeyViolCntr  uint32
@@ -61,7 +61,7 @@ func (w PortWidth) String() string {
 }
 
 // PortSpeed is a code for the signalling rate of one lane.
-type PortSpeed uint8
+type PortSpeed uint32
 
 // Gbps is the nominal rate of one lane in Gbit/s, 0 for an unknown code.
 func (s PortSpeed) Gbps() float64 {
@@ -80,6 +80,8 @@ func (s PortSpeed) Gbps() float64 {
 		return 50
 	case 128:
 		return 100
+	case 256:
+		return 200
 	}
 	return 0
 }
@@ -89,7 +91,7 @@ func (s PortSpeed) String() string {
 	if g := s.Gbps(); g > 0 {
 		return fmt.Sprintf("%g Gbit/s", g)
 	}
-	return fmt.Sprintf("PortSpeed(%d)", uint8(s))
+	return fmt.Sprintf("PortSpeed(%d)", uint32(s))
 }
 
 // QueryPort reads a port's attributes: ibv_query_port(3). Ports count from 1.

@@ -4,11 +4,6 @@
 #include <errno.h>
 #include <time.h>
 
-int gv_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr)
-{
-	return ibv_query_port(ctx, port, attr);
-}
-
 struct ibv_cq *gv_create_cq(struct ibv_context *ctx, int cqe, uintptr_t id,
 			    struct ibv_comp_channel *channel, int vector)
 {

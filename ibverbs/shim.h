@@ -11,7 +11,6 @@ struct gv_posted {
 	int err;
 };
 
-int gv_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr);
 struct ibv_cq *gv_create_cq(struct ibv_context *ctx, int cqe, uintptr_t id,
 			    struct ibv_comp_channel *channel, int vector);
 

@@ -11,7 +11,6 @@ import (
 type sharedDevice struct {
 	name string
 	dev  *ibverbs.Device
-	plug *ibverbs.CQ // siw only; see plugSIW
 	refs int         // under deviceCache.mu
 }
 
@@ -33,7 +32,7 @@ func (c *deviceCache) acquire(name string) (*sharedDevice, error) {
 		if err != nil {
 			return nil, err
 		}
-		d = &sharedDevice{name: name, dev: dev, plug: plugSIW(dev)}
+		d = &sharedDevice{name: name, dev: dev}
 		c.open[name] = d
 	}
 	d.refs++
@@ -46,7 +45,7 @@ func (c *deviceCache) release(d *sharedDevice) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if d.refs == 1 {
-		if err := closeAll(closing(d.plug), closing(d.dev)); err != nil {
+		if err := d.dev.Close(); err != nil {
 			return err
 		}
 		c.drop(d)
@@ -67,31 +66,4 @@ func (c *deviceCache) drop(d *sharedDevice) {
 	if c.open[d.name] == d {
 		delete(c.open, d.name)
 	}
-}
-
-// plugSIW keeps siw's queues away from page 144 of what a context maps.
-//
-// siw maps each queue at an offset that the kernel chooses, from 0 upwards.
-// rdma-core takes the offset 0x90000 to mean that there is no queue, so that
-// the one that would start there, and with it all later ones, fails: some 20
-// connections fill a context. A first CQ that reaches beyond that page leaves
-// no other queue to start there. It costs 1 MiB.
-func plugSIW(dev *ibverbs.Device) *ibverbs.CQ {
-	const (
-		vendorSIW = 0x626d74
-		badOffset = 0x90000
-		entrySize = 32 // struct siw_cqe
-	)
-	if dev.Info().Transport != ibverbs.TransportIWARP {
-		return nil
-	}
-	if attr, err := dev.Query(); err != nil || attr.VendorID != vendorSIW {
-		return nil
-	}
-	cq, err := dev.CreateCQ(badOffset/entrySize+1, ibverbs.CQOptions{})
-	if err != nil {
-		// Then the context has its limit.
-		return nil
-	}
-	return cq
 }
