@@ -63,10 +63,6 @@ type Device struct {
 // it. A name that does not exist gives ENODEV, and says which do.
 func Open(name string) (*Device, error) {
 	const op = "ibv_open_device"
-	d := &Device{}
-	if err := d.adopt("device"); err != nil {
-		return nil, wrap(op, name, err)
-	}
 	ctx, info, found, err := openDevice(name)
 	if err == nil && !found {
 		err = hint(syscall.ENODEV, "%s", availableDevices())
@@ -77,10 +73,16 @@ func Open(name string) (*Device, error) {
 	if err != nil {
 		return nil, wrap(op, name, err)
 	}
-	d.ctx, d.info, d.object = ctx, info, name
+	return newDevice(ctx, info), nil
+}
+
+func newDevice(ctx *cContext, info DeviceInfo) *Device {
+	d := &Device{ctx: ctx, info: info}
+	d.adopt("device") // without a parent nothing can be in its way
+	d.object = info.Name
 	d.plugSIW()
 	watch(d, &d.handle)
-	return d, nil
+	return d
 }
 
 func availableDevices() string {

@@ -20,6 +20,8 @@ type MR struct {
 	mr *cMR
 	at atomic.Pointer[region] // Rereg puts another one here
 
+	imported bool // another process's
+
 	changing sync.Mutex // one Rereg at a time
 	spare    []*buffer  // what the device may still use after a Rereg that failed; under changing
 }
@@ -204,6 +206,10 @@ func checkSGEs(list []SGE) error {
 // work requests' completions, first.
 func (mr *MR) Close() error {
 	return mr.close("ibv_dereg_mr", nil, func() error {
+		if mr.imported {
+			unimportMR(mr.mr)
+			return nil
+		}
 		if err := deregMR(mr.mr); err != nil {
 			return mr.deregHint(err)
 		}

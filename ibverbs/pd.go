@@ -7,6 +7,8 @@ type PD struct {
 	dev  *Device
 	pd   *cPD
 	base *PD // whose parent domain it is, or nil
+
+	imported bool // another process's
 }
 
 // AllocPD allocates a protection domain: ibv_alloc_pd(3). The caller closes
@@ -51,5 +53,11 @@ func (pd *PD) Device() *Device { return pd.dev }
 // Close deallocates the PD: ibv_dealloc_pd(3). It fails with EBUSY while
 // objects of the PD are open, and is nil when called again.
 func (pd *PD) Close() error {
-	return pd.close("ibv_dealloc_pd", nil, func() error { return deallocPD(pd.pd) })
+	return pd.close("ibv_dealloc_pd", nil, func() error {
+		if pd.imported {
+			unimportPD(pd.pd)
+			return nil
+		}
+		return deallocPD(pd.pd)
+	})
 }
