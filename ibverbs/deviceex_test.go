@@ -75,6 +75,13 @@ func TestQueryGIDEx(t *testing.T) {
 
 func TestPKeyIndex(t *testing.T) {
 	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
+		port := verbstest.Must[ibverbs.PortAttr](t)(target.Dev.QueryPort(target.Port))
+		if port.PKeyTableLen == 0 { // iWARP
+			if index, err := target.Dev.PKeyIndex(target.Port, 0xffff); !errors.Is(err, syscall.ENOENT) {
+				t.Errorf("index %d in an empty table, %v; want ENOENT", index, err)
+			}
+			return
+		}
 		key, err := target.Dev.QueryPKey(target.Port, 0)
 		if err != nil {
 			t.Fatal(err)
