@@ -37,7 +37,8 @@ static void read_wc(struct ibv_cq_ex *cq, uint64_t fields, struct gv_wc_ex *wc)
 	if (fields & IBV_WC_EX_WITH_BYTE_LEN)
 		wc->byte_len = ibv_wc_read_byte_len(cq);
 	if (fields & IBV_WC_EX_WITH_IMM)
-		wc->imm = ibv_wc_read_invalidated_rkey(cq);
+		wc->imm = wc->flags & IBV_WC_WITH_INV ? ibv_wc_read_invalidated_rkey(cq)
+						      : ibv_wc_read_imm_data(cq);
 	if (fields & IBV_WC_EX_WITH_SRC_QP)
 		wc->src_qp = ibv_wc_read_src_qp(cq);
 	if (fields & IBV_WC_EX_WITH_SLID)

@@ -15,9 +15,16 @@ struct ibv_qp *gv_open_qp(struct ibv_context *ctx, struct ibv_qp_open_attr *attr
 	return ibv_open_qp(ctx, attr);
 }
 
-/* Of SRQs without extensions this makes ibv_create_srq. */
 struct ibv_srq *gv_create_srq(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr)
 {
+	struct ibv_srq_init_attr basic = { attr->srq_context, attr->attr };
+	struct ibv_srq *srq;
+
+	if (attr->srq_type == IBV_SRQT_BASIC) {
+		srq = ibv_create_srq(attr->pd, &basic);
+		attr->attr = basic.attr;
+		return srq;
+	}
 	return ibv_create_srq_ex(ctx, attr);
 }
 
