@@ -11,7 +11,7 @@ import (
 type sharedDevice struct {
 	name string
 	dev  *ibverbs.Device
-	refs int         // under deviceCache.mu
+	refs int // under deviceCache.mu
 }
 
 type deviceCache struct {
