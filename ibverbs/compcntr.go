@@ -128,6 +128,9 @@ func (cntr *CompCntr) read(op string, errs bool) (uint64, error) {
 // closed.
 func (qp *QP) AttachCompCntr(cntr *CompCntr, ops CompCntrOps) error {
 	return qp.call("ibv_qp_attach_comp_cntr", func() error {
+		if cntr == nil {
+			return hint(syscall.EINVAL, "no completion counter")
+		}
 		if cntr.dev != qp.dev {
 			return hint(syscall.EINVAL, "%v is another device's", cntr)
 		}

@@ -2,6 +2,8 @@ package ibverbs
 
 import (
 	"encoding/hex"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,7 +34,7 @@ func (g GUID) String() string {
 // and the error nil.
 //
 // A device that the kernel has (see package rnic) but that is missing here
-// lacks its user-space provider: install ibverbs-providers.
+// lacks its user-space provider: Open says where it was looked for.
 func Devices() ([]DeviceInfo, error) {
 	infos, err := listDevices()
 	return infos, wrap("ibv_get_device_list", "", err)
@@ -60,12 +62,13 @@ type Device struct {
 }
 
 // Open opens the device of that name: ibv_open_device(3). The caller closes
-// it. A name that does not exist gives ENODEV, and says which do.
+// it. A name that does not exist gives ENODEV, and says which do, or that the
+// kernel's device of that name has no provider.
 func Open(name string) (*Device, error) {
 	const op = "ibv_open_device"
 	ctx, info, found, err := openDevice(name)
 	if err == nil && !found {
-		err = hint(syscall.ENODEV, "%s", availableDevices())
+		err = hint(syscall.ENODEV, "%s", whyNot(name))
 	}
 	if err == syscall.EACCES || err == syscall.EPERM {
 		err = hint(err, "this user needs access to /dev/infiniband/%s", info.UverbsName)
@@ -83,6 +86,29 @@ func newDevice(ctx *cContext, info DeviceInfo) *Device {
 	d.plugSIW()
 	watch(d, &d.handle)
 	return d
+}
+
+// whyNot says why there is no device of that name: it is misspelt, or
+// libibverbs has no provider for it, of which C says nothing.
+func whyNot(name string) string {
+	if _, err := os.Stat(filepath.Join("/sys/class/infiniband", filepath.Base(name))); err != nil {
+		return availableDevices()
+	}
+	return "the kernel has it, and libibverbs no provider for it: " + provided() + "; install ibverbs-providers"
+}
+
+// providerDir is where libibverbs finds the names of its providers.
+const providerDir = "/etc/libibverbs.d"
+
+func provided() string {
+	files, err := filepath.Glob(providerDir + "/*.driver")
+	if err != nil || len(files) == 0 {
+		return "none is in " + providerDir
+	}
+	for i, f := range files {
+		files[i] = strings.TrimSuffix(filepath.Base(f), ".driver")
+	}
+	return providerDir + " has " + strings.Join(files, ", ") + ", whose libraries may be missing"
 }
 
 func availableDevices() string {

@@ -192,10 +192,10 @@ func TestChannelWait(t *testing.T) {
 	})
 }
 
-// A thousand goroutines that wait do not need a thousand threads.
+// Two thousand goroutines that wait do not need two thousand threads.
 func TestWaitThreads(t *testing.T) {
 	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
-		const waiters = 1000
+		const waiters = 2000
 		cq := verbstest.CQ(t, target.Dev, 8)
 		ctx, cancel := context.WithCancel(t.Context())
 		before := pprof.Lookup("threadcreate").Count()
