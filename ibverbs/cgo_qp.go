@@ -100,6 +100,11 @@ func createQP(pd *cPD, attr *QPInitAttr) (*cQP, QPCap, error) {
 	if attr.SRQ != nil {
 		c.srq = attr.SRQ.srq
 	}
+	if attr.RWQIndTable != nil {
+		c.comp_mask |= C.IBV_QP_INIT_ATTR_IND_TABLE | C.IBV_QP_INIT_ATTR_RX_HASH
+		c.rwq_ind_tbl = attr.RWQIndTable.table
+		defer attr.RXHash.toC(&c.rx_hash_conf)()
+	}
 	if attr.Type == QPTypeXRCRecv {
 		// It belongs to an XRC domain, and to no PD.
 		c.pd = nil

@@ -85,6 +85,8 @@ func (qp *QP) PostRecv(wrs []RecvWR) (accepted int, err error) {
 	switch {
 	case qp.srq != nil:
 		return 0, wrap(op, qp.object, hint(syscall.EINVAL, "the QP takes its receives from %v: post there", qp.srq))
+	case qp.recvCQ == nil && qp.typ != QPTypeXRCSend && qp.typ != QPTypeXRCRecv:
+		return 0, wrap(op, qp.object, hint(syscall.EINVAL, "the QP has no receive queue: post to the WQs of its RWQIndTable"))
 	case qp.typ == QPTypeXRCSend || qp.typ == QPTypeXRCRecv:
 		return 0, wrap(op, qp.object, hint(syscall.EINVAL, "%v QPs have no receive queue: post to an SRQ", qp.typ))
 	}

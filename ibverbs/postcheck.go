@@ -43,6 +43,9 @@ var sendOpTable = [...]sendOp{
 // checkReady refuses sends before RTS, as providers do, except that rxe keeps
 // what it has refused, and sends it later on.
 func (qp *QP) checkReady() error {
+	if qp.sendCQ == nil {
+		return hint(syscall.EINVAL, "the QP has no send queue")
+	}
 	if state := QPState(qp.state.Load()); state < QPStateRTS && qp.dev.info.Transport != TransportIWARP {
 		return hint(syscall.EINVAL, "the QP is in state %v, and must be in %v", state, QPStateRTS)
 	}

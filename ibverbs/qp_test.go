@@ -50,6 +50,7 @@ func TestQPNeedsCQs(t *testing.T) {
 			{ibverbs.QPInitAttr{Type: ibverbs.QPTypeXRCSend, SendCQ: cq, RecvCQ: cq}, "no RecvCQ"},
 			{ibverbs.QPInitAttr{Type: ibverbs.QPTypeXRCRecv, SendCQ: cq}, "no CQs"},
 			{ibverbs.QPInitAttr{Type: ibverbs.QPTypeXRCRecv}, "XRC domain"},
+			{ibverbs.QPInitAttr{Type: ibverbs.QPTypeRawPacket, RXHash: &ibverbs.RXHash{}}, "go together"},
 		} {
 			qp, err := pd.CreateQP(tc.init)
 			if err == nil {

@@ -35,11 +35,16 @@ type QPInitAttr struct {
 	CreateFlags  QPCreateFlags
 	MaxTSOHeader uint16 // bytes of TSOHeader.Header
 	SourceQPN    uint32 // UD: send with this QP number; 0 with the QP's own
+
+	// RWQIndTable spreads what the QP receives over WQs, as RXHash says: such a
+	// QP has no CQs, and takes no work requests. Both or neither are set.
+	RWQIndTable *RWQIndTable
+	RXHash      *RXHash
 }
 
 // extended tells whether ibv_create_qp(3) cannot make the QP.
 func (attr *QPInitAttr) extended() bool {
-	return attr.SendOps != 0 || attr.CreateFlags != 0 || attr.MaxTSOHeader != 0 || attr.SourceQPN != 0
+	return attr.SendOps != 0 || attr.CreateFlags != 0 || attr.MaxTSOHeader != 0 || attr.SourceQPN != 0 || attr.RWQIndTable != nil
 }
 
 // cqs are the CQs that attr names, without nil.
@@ -71,6 +76,9 @@ func (pd *PD) CreateQP(attr QPInitAttr) (*QP, error) {
 	if attr.XRCD != nil {
 		parents = append(parents, &attr.XRCD.handle)
 	}
+	if attr.RWQIndTable != nil {
+		parents = append(parents, &attr.RWQIndTable.handle)
+	}
 	if attr.SRQ != nil {
 		parents = append(parents, &attr.SRQ.handle)
 		attr.Cap.MaxRecvWR, attr.Cap.MaxRecvSGE = 0, 0
@@ -89,6 +97,10 @@ func (pd *PD) CreateQP(attr QPInitAttr) (*QP, error) {
 // checkQP refuses what some provider would not survive.
 func (pd *PD) checkQP(attr *QPInitAttr) error {
 	switch {
+	case attr.RWQIndTable != nil || attr.RXHash != nil:
+		if err := attr.checkRSS(pd.dev); err != nil {
+			return err
+		}
 	case attr.Type == QPTypeXRCRecv:
 		if len(attr.cqs()) > 0 {
 			return hint(syscall.EINVAL, "XRC_RECV QPs have no CQs: their receives are the SRQs'")
@@ -117,6 +129,19 @@ func (pd *PD) checkQP(attr *QPInitAttr) error {
 		return hint(syscall.EINVAL, "%v is another device's", attr.SRQ)
 	}
 	return pd.dev.checkSendOps(attr.SendOps)
+}
+
+// checkRSS checks a QP that spreads its receives.
+func (attr *QPInitAttr) checkRSS(d *Device) error {
+	switch {
+	case attr.RWQIndTable == nil || attr.RXHash == nil:
+		return hint(syscall.EINVAL, "RWQIndTable and RXHash go together")
+	case attr.RWQIndTable.dev != d:
+		return hint(syscall.EINVAL, "%v is another device's", attr.RWQIndTable)
+	case len(attr.cqs()) > 0 || attr.SRQ != nil || attr.XRCD != nil:
+		return hint(syscall.EINVAL, "a QP with a RWQIndTable has no CQs, SRQ or XRC domain")
+	}
+	return attr.RXHash.check()
 }
 
 // checkSendOps refuses what rdma-core takes and the kernel's driver then fails
@@ -224,5 +249,8 @@ func (attr *QPInitAttr) extras() string {
 	add(attr.CreateFlags != 0, "CreateFlags %v", attr.CreateFlags)
 	add(attr.MaxTSOHeader != 0, "MaxTSOHeader %d", attr.MaxTSOHeader)
 	add(attr.SourceQPN != 0, "SourceQPN %d", attr.SourceQPN)
+	if attr.RWQIndTable != nil {
+		parts = append(parts, "RWQIndTable")
+	}
 	return strings.Join(parts, ", ")
 }
