@@ -29,8 +29,12 @@ type PortAttr struct {
 	ActiveSpeed   PortSpeed
 	PhysState     PhysState
 	LinkLayer     LinkLayer
-	Flags         uint8
+	Flags         uint8 // PortGRHRequired
 }
+
+// PortGRHRequired is the flag of a port whose paths all need a GRH, as on
+// InfiniBand with more than one subnet.
+const PortGRHRequired = 1 // IBV_QPF_GRH_REQUIRED
 
 // PortWidth is a code for a port's number of lanes.
 type PortWidth uint8

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/big"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -92,14 +93,20 @@ func (s *source) better(c goConst, text string) string {
 	return ""
 }
 
+var digits = regexp.MustCompile(`[0-9]+`)
+
 // likeness tells how many letters of a C constant's name text has, word by
 // word, less those that it has not. Of a word the first three letters are
-// enough, since the rest may be cut off.
+// enough, since the rest may be cut off; a number counts whole.
 func likeness(text, c string) int {
 	flat := strings.ToUpper(strings.NewReplacer("_", "", " ", "", ".", "").Replace(text))
 	n := 0
 	for _, word := range strings.Split(c, "_") {
-		if strings.Contains(flat, word[:min(len(word), 3)]) {
+		has := strings.Contains(flat, word[:min(len(word), 3)])
+		if digits.MatchString(word) {
+			has = slices.Contains(digits.FindAllString(flat, -1), word)
+		}
+		if has {
 			n += len(word)
 		} else {
 			n -= len(word)
