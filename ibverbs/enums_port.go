@@ -92,3 +92,7 @@ var portCap2Names = []flagName{
 
 // String joins the names.
 func (f PortCapFlags2) String() string { return joinFlags(uint64(f), portCap2Names) }
+
+// PortGRHRequired is the flag of a port whose paths all need a GRH, as on
+// InfiniBand with more than one subnet.
+const PortGRHRequired = C.IBV_QPF_GRH_REQUIRED

@@ -32,10 +32,6 @@ type PortAttr struct {
 	Flags         uint8 // PortGRHRequired
 }
 
-// PortGRHRequired is the flag of a port whose paths all need a GRH, as on
-// InfiniBand with more than one subnet.
-const PortGRHRequired = 1 // IBV_QPF_GRH_REQUIRED
-
 // PortWidth is a code for a port's number of lanes.
 type PortWidth uint8
 

@@ -97,13 +97,13 @@ var digits = regexp.MustCompile(`[0-9]+`)
 
 // likeness tells how many letters of a C constant's name text has, word by
 // word, less those that it has not. Of a word the first three letters are
-// enough, since the rest may be cut off; a number counts whole.
+// enough, since the rest may be cut off; a longer number counts whole.
 func likeness(text, c string) int {
 	flat := strings.ToUpper(strings.NewReplacer("_", "", " ", "", ".", "").Replace(text))
 	n := 0
 	for _, word := range strings.Split(c, "_") {
 		has := strings.Contains(flat, word[:min(len(word), 3)])
-		if digits.MatchString(word) {
+		if len(word) > 2 && digits.FindString(word) == word {
 			has = slices.Contains(digits.FindAllString(flat, -1), word)
 		}
 		if has {
