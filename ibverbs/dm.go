@@ -62,8 +62,15 @@ func (d *Device) newDM(op string, dm *DM, create func() (*cDM, error)) (*DM, err
 	return dm, nil
 }
 
-// Number is what another process names the memory by in ImportDM.
-func (dm *DM) Number() uint32 { return dmNumber(dm.dm) }
+// Number is what another process names the memory by in ImportDM; 0 after
+// Close.
+func (dm *DM) Number() uint32 {
+	if dm.acquire() != nil {
+		return 0
+	}
+	defer dm.release()
+	return dmNumber(dm.dm)
+}
 
 // Len is the memory's length in bytes.
 func (dm *DM) Len() int { return dm.length }

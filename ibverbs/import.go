@@ -60,8 +60,14 @@ func importDup(dup int) (*Device, error) {
 }
 
 // Number is the kernel's number of the PD, by which a process that shares the
-// device names it in ImportPD.
-func (pd *PD) Number() uint32 { return pdNumber(pd.pd) }
+// device names it in ImportPD; 0 after Close.
+func (pd *PD) Number() uint32 {
+	if pd.acquire() != nil {
+		return 0
+	}
+	defer pd.release()
+	return pdNumber(pd.pd)
+}
 
 // ImportPD makes use of a PD that another process has allocated on a device
 // that this one shares: ibv_import_pd(3). number is its PD.Number. Close undoes
@@ -75,8 +81,12 @@ func (d *Device) ImportPD(number uint32) (*PD, error) {
 }
 
 // Number is the kernel's number of the region, by which a process that shares
-// the device names it in ImportMR.
+// the device names it in ImportMR; 0 after Close.
 func (mr *MR) Number() uint32 {
+	if mr.acquire() != nil {
+		return 0
+	}
+	defer mr.release()
 	_, _, number := mrKeys(mr.mr)
 	return number
 }

@@ -103,12 +103,21 @@ func first(results []reflect.Value) any {
 	return results[0].Interface()
 }
 
-// zero gives a type's zero value; contexts are over, so that nothing waits.
+// zero gives a type's zero value; contexts are over, so that nothing waits, and
+// functions do nothing.
 func zero(t *testing.T, typ reflect.Type) reflect.Value {
 	if typ == reflect.TypeFor[context.Context]() {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		return reflect.ValueOf(ctx)
+	}
+	if typ.Kind() == reflect.Func {
+		return reflect.MakeFunc(typ, func([]reflect.Value) (results []reflect.Value) {
+			for i := range typ.NumOut() {
+				results = append(results, reflect.Zero(typ.Out(i)))
+			}
+			return results
+		})
 	}
 	return reflect.Zero(typ)
 }
