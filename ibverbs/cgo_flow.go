@@ -26,7 +26,7 @@ type specAt unsafe.Pointer
 // maxSpec is the size of the largest spec.
 const maxSpec = C.sizeof_struct_ibv_flow_spec
 
-// flowAttrToC lays a rule out in C memory that the caller frees.
+// flowAttrToC lays a rule out in C memory, for freeFlowAttr.
 func flowAttrToC(a *FlowAttr) *C.struct_ibv_flow_attr {
 	const header = C.sizeof_struct_ibv_flow_attr
 	mem := C.calloc(1, C.size_t(header+len(a.Specs)*maxSpec))
@@ -44,9 +44,11 @@ func flowAttrToC(a *FlowAttr) *C.struct_ibv_flow_attr {
 	return c
 }
 
+func freeFlowAttr(c *C.struct_ibv_flow_attr) { C.free(unsafe.Pointer(c)) }
+
 func createFlow(qp *cQP, attr *FlowAttr) (*cFlow, error) {
 	c := flowAttrToC(attr)
-	defer C.free(unsafe.Pointer(c))
+	defer freeFlowAttr(c)
 	flow, errno := C.gv_create_flow(qp, c)
 	return flow, nullErr(flow == nil, errno)
 }

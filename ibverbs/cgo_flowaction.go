@@ -73,7 +73,7 @@ func putEncap(c *cESP, specs []FlowSpec) error {
 	for i, s := range specs {
 		layout, ok := specLayouts[s.Type()]
 		if !ok {
-			return hint(syscall.EINVAL, "Encap spec %d: a %v is no header before ESP", i, s.Type())
+			return hint(syscall.EINVAL, "Encap spec %d: %v is no header before ESP", i, s.Type())
 		}
 		e := (*C.struct_gv_esp_encap)(unsafe.Add(list, i*C.sizeof_struct_gv_esp_encap))
 		at := unsafe.Pointer(&e.spec)

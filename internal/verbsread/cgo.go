@@ -40,6 +40,17 @@ func Fields(name string, p unsafe.Pointer) map[string][]byte {
 	return fields
 }
 
+// Offset is where the first field whose name begins with prefix is; -1 where
+// there is none.
+func Offset(name, prefix string) int {
+	for _, f := range layout(name) {
+		if strings.HasPrefix(f.name, prefix) {
+			return f.offset
+		}
+	}
+	return -1
+}
+
 // Clear zeroes all fields of the struct at p, and so leaves what is between
 // them.
 func Clear(name string, p unsafe.Pointer) {
