@@ -11,7 +11,7 @@ import (
 // The examples that need a device run here, where there is one; what they print
 // is what their readers are to see.
 func TestRCExamples(t *testing.T) {
-	verbstest.Device(t, verbstest.StateMachine, verbstest.Atomics)
+	verbstest.Device(t, verbstest.StateMachine, verbstest.Atomics, verbstest.MemoryWindows)
 	for _, tc := range []struct {
 		name    string
 		example func()
@@ -19,6 +19,7 @@ func TestRCExamples(t *testing.T) {
 	}{
 		{"pingPong", Example_pingPong, "b got \"ping\"\na got \"pong\"\n"},
 		{"atomics", Example_atomics, "ATOMIC_FETCH_AND_ADD: 0 became 5\nATOMIC_FETCH_AND_ADD: 5 became 7\nATOMIC_CMP_AND_SWP: 7 became 100\n"},
+		{"memoryWindow", Example_memoryWindow, "b reads \"a was here\"\nonce more: true\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := printed(t, tc.example); got != tc.want {
