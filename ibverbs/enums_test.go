@@ -65,16 +65,18 @@ func TestMTUBytes(t *testing.T) {
 
 // Each flag set has one name for each bit, and no bit twice.
 func TestFlagNames(t *testing.T) {
-	for name, names := range map[string][]flagName{
-		"access": accessNames, "send": sendNames, "wc": wcNames, "qp attr": qpAttrNames, "device cap": deviceCapNames,
-		"send op": sendOpNames, "qp create": qpCreateNames, "flush": flushPlacementNames,
-		"data in order": dataInOrderNames, "data in order query": dataInOrderFlagNames, "comp cntr": compCntrOpNames,
+	for i, names := range [][]flagName{
+		srqAttrNames, wcExNames, cqCreateNames, opsNames, odpGeneralNames, odpTransportNames, rawPacketNames,
+		pciAtomicNames, accessNames, sendNames, wcNames, qpAttrNames, deviceCapNames, flowNames, espNames,
+		readCountersNames, reregNames, mrAdviseNames, dmahNames, portCapNames, portCap2Names,
+		sendOpNames, qpCreateNames, flushPlacementNames, dataInOrderNames, dataInOrderFlagNames,
+		compCntrOpNames, wqFlagNames, wqAttrNames, rxHashFuncNames, rxHashFieldNames,
 	} {
 		seen := make(map[string]bool)
 		var all uint64
 		for _, n := range names {
 			if n.bit == 0 || n.bit&(n.bit-1) != 0 || all&n.bit != 0 || seen[n.name] {
-				t.Errorf("%s: %+v is no bit of its own", name, n)
+				t.Errorf("set %d: %+v is no bit of its own", i, n)
 			}
 			all |= n.bit
 			seen[n.name] = true

@@ -83,16 +83,18 @@ func printable(v any) error {
 }
 
 var conversions = map[string]conversion{
-	"device attributes":  oneWay(deviceAttrFromC),
-	"port attributes":    oneWay(portAttrFromC),
-	"GID entry":          oneWay(gidEntryFromC),
-	"QP attributes":      bothWays(qpAttrFromC, byPointer(qpAttrToC)),
-	"QP init attributes": bothWays(qpInitAttrFromC, byPointer(qpInitAttrToC)),
-	"AH attributes":      bothWays(ahAttrFromC, byPointer(ahAttrToC)),
-	"SRQ attributes":     bothWays(srqAttrFromC, srqAttrToC),
-	"rate limit":         bothWays(rateLimitFromC, rateLimitToC),
-	"ECE":                bothWays(eceFromC, eceToC),
-	"completion":         func(mem cage, data []byte) error { return checkWC(place[WC](mem, data)) },
+	"device attributes":   oneWay(deviceAttrFromC),
+	"extended attributes": oneWay(deviceAttrExFromC),
+	"raw clock":           oneWay(rawClockFromC),
+	"port attributes":     oneWay(portAttrFromC),
+	"GID entry":           oneWay(gidEntryFromC),
+	"QP attributes":       bothWays(qpAttrFromC, byPointer(qpAttrToC)),
+	"QP init attributes":  bothWays(qpInitAttrFromC, byPointer(qpInitAttrToC)),
+	"AH attributes":       bothWays(ahAttrFromC, byPointer(ahAttrToC)),
+	"SRQ attributes":      bothWays(srqAttrFromC, srqAttrToC),
+	"rate limit":          bothWays(rateLimitFromC, rateLimitToC),
+	"ECE":                 bothWays(eceFromC, eceToC),
+	"completion":          func(mem cage, data []byte) error { return checkWC(place[WC](mem, data)) },
 	"extended completion": func(mem cage, data []byte) error {
 		wc := place[WCEx](mem, data)
 		return checkWC(&WC{WRID: wc.WRID, Status: wc.Status, QPN: wc.QPN, VendorErr: wc.VendorErr, imm: wc.imm})
