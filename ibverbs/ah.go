@@ -11,8 +11,9 @@ import (
 //
 // It must stay open until the last work request that names it has completed:
 // devices may look it up only when they send. Close waits for a PostSend that
-// is on its way, but knows nothing of queues; rxe ends a work request whose AH
-// has gone with WCStatusLocQPOpErr, and its QP with it.
+// is on its way, but knows nothing of queues. rxe fails a work request whose AH
+// has gone (WCStatusLocQPOpErr, or WCStatusWRFlushErr on Linux 6.12), and its QP
+// with it.
 type AH struct {
 	handle
 	pd   *PD

@@ -2,8 +2,10 @@ package ibverbs_test
 
 import (
 	"bytes"
+	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -191,6 +193,70 @@ func TestUDLength(t *testing.T) {
 		refused(t, "a long message", err, syscall.EMSGSIZE, "MTU")
 		verbstest.Complete(t, a.CQ, 1)
 		datagram(t, b, bmr, amr.Bytes()[:mtu], a)
+	}, verbstest.Datagrams)
+}
+
+// What the port's MTU allows is asked again where a message is too long for
+// what was known.
+func TestUDLengthGrows(t *testing.T) {
+	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
+		ifi, err := net.InterfaceByName(target.Netdev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		setMTU := func(mtu int) { ip(t, "link", "set", target.Netdev, "mtu", strconv.Itoa(mtu)) }
+		setMTU(1500)
+		t.Cleanup(func() { setMTU(ifi.MTU) })
+		a, b := verbstest.UD(t, target, verbstest.PairCap), verbstest.UD(t, target, verbstest.PairCap)
+		amr, bmr := verbstest.MR(t, a.PD, 2048), verbstest.MR(t, b.PD, 4096)
+		verbstest.Pattern(amr.Bytes(), 5)
+		verbstest.Receive(t, b.QP, ibverbs.RecvWR{SGList: []ibverbs.SGE{bmr.SGE(0, 4096)}})
+		wr := ibverbs.SendWR{
+			Opcode: ibverbs.WRSend, Flags: ibverbs.SendSignaled, SGList: []ibverbs.SGE{amr.SGE(0, 2048)},
+			AH: verbstest.AH(t, a.PD, verbstest.AHAttr(t, target, target.Addr)), RemoteQPN: b.QP.QPN(), RemoteQKey: verbstest.QKey,
+		}
+		_, err = a.QP.PostSend([]ibverbs.SendWR{wr})
+		refused(t, "2048 bytes", err, syscall.EMSGSIZE, "at most 1024")
+		setMTU(4200)
+		verbstest.Post(t, a.QP, wr)
+		verbstest.Complete(t, a.CQ, 1)
+		datagram(t, b, bmr, amr.Bytes(), a)
+	}, verbstest.Datagrams)
+}
+
+// A work request whose AH is closed before it is sent ends: as failed where the
+// device looks the AH up then, which is what AH's documentation warns of.
+func TestAHClosedEarly(t *testing.T) {
+	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
+		e := verbstest.UD(t, target, verbstest.PairCap)
+		ah := verbstest.Must[*ibverbs.AH](t)(e.PD.CreateAH(verbstest.AHAttr(t, target, target.Addr)))
+		// In state SQD, what is posted has to wait.
+		attr := ibverbs.QPAttr{State: ibverbs.QPStateSQD, EnSQDAsyncNotify: true}
+		if err := e.QP.Modify(attr, ibverbs.QPAttrState|ibverbs.QPAttrEnSQDAsyncNotify); err != nil {
+			t.Fatal(err)
+		}
+		awaitEvent(t, target.Dev, ibverbs.EventSQDrained)
+		wr := ibverbs.SendWR{WRID: 3, Opcode: ibverbs.WRSend, Flags: ibverbs.SendSignaled, AH: ah, RemoteQPN: e.QP.QPN(), RemoteQKey: verbstest.QKey}
+		verbstest.Post(t, e.QP, wr)
+		if err := ah.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.QP.Modify(ibverbs.QPAttr{State: ibverbs.QPStateRTS}, ibverbs.QPAttrState); err != nil {
+			t.Fatal(err)
+		}
+		wr.WRID, wr.AH = 4, verbstest.AH(t, e.PD, verbstest.AHAttr(t, target, target.Addr))
+		verbstest.Post(t, e.QP, wr)
+		wcs := verbstest.Poll(t, e.CQ, 2)
+		t.Logf("%v, then %v", wcs[0].Status, wcs[1].Status)
+		// rxe says LOC_QP_OP_ERR (6.1) or WR_FLUSH_ERR (6.12); a device that has
+		// copied the path says SUCCESS, and then to both.
+		failures := []ibverbs.WCStatus{ibverbs.WCStatusLocQPOpErr, ibverbs.WCStatusWRFlushErr}
+		first, second := wcs[0], wcs[1]
+		sent := first.Status == ibverbs.WCStatusSuccess && second.Status == ibverbs.WCStatusSuccess
+		failed := slices.Contains(failures, first.Status) && second.Status == ibverbs.WCStatusWRFlushErr
+		if first.WRID != 3 || second.WRID != 4 || !sent && !failed {
+			t.Errorf("%+v, then %+v; want both sent, or the first one failed and the second one flushed", first, second)
+		}
 	}, verbstest.Datagrams)
 }
 

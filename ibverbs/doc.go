@@ -49,6 +49,13 @@
 // knows of the failure, by a failed completion or [QP.ToError], which package
 // rdmacm calls when a connection has ended.
 //
+// # Datagrams
+//
+// A UD QP sends each message to an address handle ([AH]), a QP number and a
+// Q_Key ([SendWR]), and needs [GRHSize] bytes more in each receive, where the
+// message's [GRH] says whence it came. [PD.CreateAHFromWC] and
+// [GRH.ReversePath] answer it. A [RecvRing] keeps the receive queue filled.
+//
 // # Errors
 //
 // Every error is an [*OpError] that names the C function and the object with
