@@ -150,7 +150,7 @@ func FuzzFlowSpecs(f *testing.F) {
 		f.Add([]byte{0, 0, 0, 9, 1, 2, kind, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, kind + 3, 17, 18, 19, 20, 21, 22})
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		b := &bytesOf{data}
+		b := &bytesOf{data: data}
 		qp := &QP{pd: &PD{dev: &Device{}}}
 		attr := FlowAttr{Type: FlowType(b.next()), Priority: uint16(b.uint32()), Port: uint8(b.next()), Flags: FlowFlags(b.uint32())}
 		for len(b.data) > 0 && len(attr.Specs) < 260 {
