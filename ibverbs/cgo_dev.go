@@ -49,8 +49,8 @@ func deviceAttrExFromC(a *C.struct_ibv_device_attr_ex) DeviceAttrEx {
 			SupportedQPTs:     QPTypes(a.rss_caps.supported_qpts),
 			MaxRWQIndTables:   uint32(a.rss_caps.max_rwq_indirection_tables),
 			MaxRWQIndTableLen: uint32(a.rss_caps.max_rwq_indirection_table_size),
-			RXHashFields:      uint64(a.rss_caps.rx_hash_fields_mask),
-			RXHashFunctions:   uint8(a.rss_caps.rx_hash_function),
+			RXHashFields:      RXHashFields(a.rss_caps.rx_hash_fields_mask),
+			RXHashFunctions:   RXHashFunc(a.rss_caps.rx_hash_function),
 		},
 		MaxWQTypeRQ: uint32(a.max_wq_type_rq),
 		PacketPacing: PacketPacingCaps{

@@ -44,7 +44,7 @@ func (c *Counters) AttachPointFlow(flow *Flow, what CounterDescription, index ui
 			return hint(err, "%v", flow)
 		}
 		defer flow.release()
-		if flow.qp.pd.dev != c.dev {
+		if flow.qp.dev != c.dev {
 			return hint(syscall.EINVAL, "%v is another device's", flow)
 		}
 		return attachCounters(c.counters, what, index, flow.flow)

@@ -54,7 +54,7 @@ func TestDeviceAttrExFromC(t *testing.T) {
 		"rss_caps.supported_qpts":                 uint64(a.RSS.SupportedQPTs),
 		"rss_caps.max_rwq_indirection_tables":     uint64(a.RSS.MaxRWQIndTables),
 		"rss_caps.max_rwq_indirection_table_size": uint64(a.RSS.MaxRWQIndTableLen),
-		"rss_caps.rx_hash_fields_mask":            a.RSS.RXHashFields,
+		"rss_caps.rx_hash_fields_mask":            uint64(a.RSS.RXHashFields),
 		"rss_caps.rx_hash_function":               uint64(a.RSS.RXHashFunctions),
 		"max_wq_type_rq":                          uint64(a.MaxWQTypeRQ),
 		"packet_pacing_caps.qp_rate_limit_min":    uint64(a.PacketPacing.RateLimitMin),

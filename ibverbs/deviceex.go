@@ -44,8 +44,8 @@ type RSSCaps struct {
 	SupportedQPTs     QPTypes
 	MaxRWQIndTables   uint32
 	MaxRWQIndTableLen uint32
-	RXHashFields      uint64 // enum ibv_rx_hash_fields
-	RXHashFunctions   uint8  // enum ibv_rx_hash_function_flags
+	RXHashFields      RXHashFields
+	RXHashFunctions   RXHashFunc
 }
 
 // PacketPacingCaps describe rate limits (struct ibv_packet_pacing_caps).

@@ -27,12 +27,13 @@ func newFake(t *testing.T, answer func(verbsfake.Call) syscall.Errno) *fake {
 	f.dev = &Device{ctx: (*cContext)(p.Context()), info: DeviceInfo{Name: "fake0"}}
 	f.pd = &PD{dev: f.dev, pd: (*cPD)(p.PD())}
 	f.cq = &CQ{dev: f.dev, cq: (*cCQ)(p.CQ())}
-	f.qp = &QP{pd: f.pd, sendCQ: f.cq, recvCQ: f.cq, qp: (*cQP)(p.QP()), typ: QPTypeRawPacket}
+	f.qp = &QP{dev: f.dev, pd: f.pd, sendCQ: f.cq, recvCQ: f.cq, qp: (*cQP)(p.QP()), typ: QPTypeRawPacket}
 	err := errors.Join(f.dev.adopt("device"), f.pd.adopt("PD", &f.dev.handle), f.cq.adopt("CQ", &f.dev.handle),
 		f.qp.adopt("QP", &f.pd.handle, &f.cq.handle))
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.dev.attrOnce.Do(func() {}) // libibverbs cannot ask a fake for its limits
 	f.dev.object = "fake0"
 	f.pd.named("fake0/pd1")
 	f.cq.named("fake0/cq1")

@@ -113,7 +113,7 @@ func (qp *QP) checkSpec(s FlowSpec) error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	if object, dev := specObject(s); object != nil && dev != qp.pd.dev {
+	if object, dev := specObject(s); object != nil && dev != qp.dev {
 		return hint(syscall.EINVAL, "%v is another device's", object)
 	}
 	return nil

@@ -146,7 +146,7 @@ func TestFlowChecks(t *testing.T) {
 	f := newFake(t, nil)
 	action, counters := f.objects(t)
 	f.Calls()
-	other := &QP{pd: &PD{dev: &Device{}}}
+	other := &QP{dev: &Device{}}
 	eth, ip := FlowSpecEth{}, FlowSpecIPv4{Inner: true}
 	for _, tc := range []struct {
 		name  string

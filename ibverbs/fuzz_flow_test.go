@@ -151,10 +151,10 @@ func FuzzFlowSpecs(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		b := &bytesOf{data: data}
-		qp := &QP{pd: &PD{dev: &Device{}}}
+		qp := &QP{dev: &Device{}}
 		attr := FlowAttr{Type: FlowType(b.next()), Priority: uint16(b.uint32()), Port: uint8(b.next()), Flags: FlowFlags(b.uint32())}
 		for len(b.data) > 0 && len(attr.Specs) < 260 {
-			attr.Specs = append(attr.Specs, b.spec(qp.pd.dev))
+			attr.Specs = append(attr.Specs, b.spec(qp.dev))
 		}
 		if err := qp.checkFlow(&attr); err != nil {
 			if !errors.Is(err, syscall.EINVAL) {

@@ -1,7 +1,8 @@
 // Package verbsfake is a provider of libibverbs' without a device: tests see
 // what it is called with, and choose what it answers. It has the verbs that
 // libibverbs passes on to the provider as they are, and that no software driver
-// has: work queues, indirection tables, flow rules and actions, counters.
+// has: work queues, indirection tables and QPs that use them, flow rules and
+// actions, counters.
 //
 // Only tests import it: they cannot import "C" themselves.
 package verbsfake
@@ -67,6 +68,10 @@ func (p *Provider) CQ() unsafe.Pointer { return p.keep(unsafe.Pointer(C.vf_cq(p.
 
 // QP is a new struct ibv_qp.
 func (p *Provider) QP() unsafe.Pointer { return p.keep(unsafe.Pointer(C.vf_qp(p.ctx))) }
+
+// DestroyQP ends a QP of ibv_create_qp_ex's: ibv_destroy_qp wants to know more
+// of a provider than this one has.
+func (p *Provider) DestroyQP(qp unsafe.Pointer) { C.vf_destroy_qp((*C.struct_ibv_qp)(qp)) }
 
 func (p *Provider) keep(thing unsafe.Pointer) unsafe.Pointer {
 	p.things = append(p.things, thing)

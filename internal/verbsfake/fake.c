@@ -155,12 +155,29 @@ static int read_counters(struct ibv_counters *counters, uint64_t *values, uint32
 	return vfCall("read_counters", counters, values, n, flags);
 }
 
+static struct ibv_qp *create_qp(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_qp *qp = create(ctx, "create_qp_ex", ctx, attr, sizeof(*qp));
+
+	if (!qp)
+		return NULL;
+	qp->context = ctx;
+	qp->qp_num = serial;
+	return qp;
+}
+
+void vf_destroy_qp(struct ibv_qp *qp)
+{
+	destroy("destroy_qp", qp);
+}
+
 struct ibv_context *vf_open(void)
 {
 	struct verbs_context *v = calloc(1, sizeof(*v));
 
 	v->sz = sizeof(*v);
 	v->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	v->create_qp_ex = create_qp;
 	v->create_wq = create_wq;
 	v->modify_wq = modify_wq;
 	v->destroy_wq = destroy_wq;

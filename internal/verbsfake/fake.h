@@ -23,5 +23,6 @@ struct vf_posts *vf_posts(void);
 struct ibv_pd *vf_pd(struct ibv_context *ctx);
 struct ibv_cq *vf_cq(struct ibv_context *ctx);
 struct ibv_qp *vf_qp(struct ibv_context *ctx);
+void vf_destroy_qp(struct ibv_qp *qp);
 
 #endif
