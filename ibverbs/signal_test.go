@@ -50,7 +50,8 @@ func TestSignalStorm(t *testing.T) {
 	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
 		// Without a handler of the program's own SIGPROF may be the end of it.
 		caught := make(chan os.Signal, 1)
-		signal.Notify(caught, syscall.SIGPROF)
+		// SIGURG is what is looked for: Go's runtime keeps SIGPROF to itself.
+		signal.Notify(caught, syscall.SIGPROF, syscall.SIGURG)
 		defer signal.Stop(caught)
 		stop := make(chan struct{})
 		var wg sync.WaitGroup
