@@ -39,8 +39,8 @@ test-lab: setup-lab kernel build ## all tests in the lab, on rxe and on siw, und
 
 test-lanes: setup-lab kernel build ## the verbs' tests again: cgocheck2, AddressSanitizer, Linux 6.12
 	@ci/kernel 6.12
-	@ci/test-lane cgocheck2 ibverbs rdmacm
-	@ci/test-lane asan ibverbs rdmacm
+	@ci/test-lane cgocheck2 ibverbs
+	@ci/test-lane asan ibverbs
 	@ci/test-lane 6.12 ibverbs
 
 figures: test demo ## what the project measures of itself, a line each

@@ -36,7 +36,9 @@ func TestCompCntr(t *testing.T) {
 		t.Fatalf("cc: %v\n%s", err, out)
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestCompCntr$", "-test.v")
-	cmd.Env = append(os.Environ(), "LD_PRELOAD="+lib, inside+"=1")
+	cmd.Env = append(os.Environ(), "LD_PRELOAD="+lib, inside+"=1",
+		// Under AddressSanitizer its library would want to be the first.
+		"ASAN_OPTIONS=verify_asan_link_order=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
