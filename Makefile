@@ -12,7 +12,7 @@ export PATH := $(PATH):/usr/local/go/bin:/usr/lib/go/bin:/usr/sbin:/sbin
 
 help: ## print this list
 	@echo 'usage: make TARGET [KERNEL=6.1]'
-	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z0-9-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 demo: setup-lab kernel build ## compare RoCE v2, iWARP and TCP on this machine, in a VM with real rxe and siw devices
 	@ci/demo $(KERNEL)
