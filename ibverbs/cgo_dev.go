@@ -130,8 +130,6 @@ func pkeyIndex(ctx *cContext, port uint8, pkey [2]byte) (int, error) {
 
 func deviceIndex(ctx *cContext) int { return int(C.ibv_get_device_index(ctx.device)) }
 
-func numCompVectors(ctx *cContext) int { return int(ctx.num_comp_vectors) }
-
 func qpTypeSupported(caps uint32, typ QPType) bool {
 	return C.gv_is_qpt_supported(C.uint32_t(caps), C.int(typ)) != 0
 }

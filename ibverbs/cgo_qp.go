@@ -19,20 +19,6 @@ type (
 	cQPInitAttr = C.struct_ibv_qp_init_attr_ex
 )
 
-// Bits of device_cap_flags_ex that verbs.h has no names for: the kernel's
-// IB_UVERBS_DEVICE_FLUSH_GLOBAL, _FLUSH_PERSISTENT and _ATOMIC_WRITE.
-const (
-	capFlushGlobal     = 1 << 38
-	capFlushPersistent = 1 << 39
-	capAtomicWrite     = 1 << 40
-)
-
-func deviceCapsEx(ctx *cContext) (uint64, error) {
-	var caps C.uint64_t
-	ret, errno := C.gv_device_caps_ex(ctx, &caps)
-	return uint64(caps), retErr(int(ret), errno)
-}
-
 // qpInitAttrToC converts all but the objects, which are not plain values.
 func qpInitAttrToC(attr *QPInitAttr) cQPInitAttr {
 	c := cQPInitAttr{

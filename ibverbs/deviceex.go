@@ -173,14 +173,3 @@ func (d *Device) Index() (int, error) {
 	})
 	return index, err
 }
-
-// NumCompVectors is the number of completion vectors: CQOptions.CompVector
-// counts from 0 up to it. CQs on different vectors interrupt different CPUs.
-func (d *Device) NumCompVectors() (int, error) {
-	n := 0
-	err := d.call("ibv_create_cq", func() error {
-		n = numCompVectors(d.ctx)
-		return nil
-	})
-	return n, err
-}

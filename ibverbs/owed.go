@@ -25,6 +25,10 @@ type owed struct {
 	sends idQueue
 	recvs idQueue
 	over  bool // in the error state: nothing goes to the kernel any more
+
+	last    uint64 // the send that was struck out last
+	struck  bool   // there is one
+	doubled bool   // a send has been completed twice
 }
 
 func newOwed(qp *QP) *owed {
@@ -146,15 +150,23 @@ func (o *owed) tell(cq *CQ) {
 	}
 }
 
-// settle strikes out what wc completes.
-func (o *owed) settle(wc *WC) {
+// settle strikes out what wc completes. It tells of a second completion, which
+// is nobody's: in the error state the kernel may flush the READ that it is just
+// sending twice, as what it sends and as what awaits an answer.
+func (o *owed) settle(wc *WC) (second bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if wc.Opcode&WCRecv != 0 {
 		o.recvs.dropFirst(wc.WRID)
-	} else {
-		o.sends.dropFirst(wc.WRID)
+		return false
 	}
+	if o.sends.dropFirst(wc.WRID) {
+		o.last, o.struck = wc.WRID, true
+		return false
+	}
+	second = wc.Status == WCStatusWRFlushErr && o.struck && o.last == wc.WRID && !o.doubled
+	o.doubled = o.doubled || second
+	return second
 }
 
 // flush completes what is owed on cq as flushed, up to len(wcs) of it.
@@ -207,8 +219,7 @@ func (d *debts) remove(cq *CQ, o *owed) {
 		if n == 0 || err != nil {
 			break
 		}
-		d.settle(wcs[:n])
-		d.kept = append(d.kept, wcs[:n]...)
+		d.kept = append(d.kept, wcs[:d.settle(wcs[:n])]...)
 	}
 	delete(d.by, o.qp.qpn)
 	if o.over {
@@ -216,15 +227,21 @@ func (d *debts) remove(cq *CQ, o *owed) {
 	}
 }
 
-func (d *debts) settle(wcs []WC) {
+// settle strikes out what wcs complete, and returns how many remain when those
+// that come a second time are taken out.
+func (d *debts) settle(wcs []WC) (n int) {
 	for i := range wcs {
-		if o := d.by[wcs[i].QPN]; o != nil {
-			o.settle(&wcs[i])
-			if wcs[i].Status != WCStatusSuccess {
-				o.qp.fail(wcs[i].Status)
-			}
+		o := d.by[wcs[i].QPN]
+		if o != nil && o.settle(&wcs[i]) {
+			continue
 		}
+		if o != nil && wcs[i].Status != WCStatusSuccess {
+			o.qp.fail(wcs[i].Status)
+		}
+		wcs[n] = wcs[i]
+		n++
 	}
+	return n
 }
 
 // poll polls cq, and adds what queue pairs in the error state owe once there is
@@ -236,10 +253,18 @@ func (d *debts) poll(cq *CQ, wcs []WC) (int, error) {
 	if d.kept = d.kept[n:]; n == len(wcs) {
 		return n, nil
 	}
-	polled, err := pollCQ(cq.cq, wcs[n:])
-	d.settle(wcs[n : n+polled])
-	if n += polled; n == len(wcs) || err != nil || d.ended.Load() == 0 {
-		return n, err
+	for {
+		polled, err := pollCQ(cq.cq, wcs[n:])
+		remain := d.settle(wcs[n : n+polled])
+		if n += remain; n == len(wcs) || err != nil {
+			return n, err
+		}
+		if remain == polled {
+			break // there was room for more
+		}
+	}
+	if d.ended.Load() == 0 {
+		return n, nil
 	}
 	for _, o := range d.by {
 		n += o.flush(cq, wcs[n:])
@@ -282,13 +307,16 @@ func (q *idQueue) shift() uint64 {
 	return id
 }
 
-func (q *idQueue) dropFirst(id uint64) {
-	switch i := slices.Index(q.ids[q.head:], id); {
+// dropFirst takes id out, and tells whether it was there.
+func (q *idQueue) dropFirst(id uint64) bool {
+	i := slices.Index(q.ids[q.head:], id)
+	switch {
 	case i == 0:
 		q.shift()
 	case i > 0:
 		q.ids = slices.Delete(q.ids, q.head+i, q.head+i+1)
 	}
+	return i >= 0
 }
 
 func (q *idQueue) dropLast(id uint64) {

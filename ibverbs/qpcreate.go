@@ -151,14 +151,14 @@ func (d *Device) checkSendOps(ops SendOps) error {
 	if newer == 0 {
 		return nil
 	}
-	caps, err := deviceCapsEx(d.ctx)
+	attr, err := queryDeviceEx(d.ctx)
 	if err != nil {
 		return hint(syscall.EOPNOTSUPP, "the device does not say that it has %v", newer)
 	}
-	if caps&(capFlushGlobal|capFlushPersistent) != 0 {
+	if attr.CapFlagsEx&(DeviceFlushGlobal|DeviceFlushPersistent) != 0 {
 		newer &^= SendOpFlush
 	}
-	if caps&capAtomicWrite != 0 {
+	if attr.CapFlagsEx&DeviceAtomicWrite != 0 {
 		newer &^= SendOpAtomicWrite
 	}
 	if newer != 0 {
@@ -203,7 +203,7 @@ func (qp *QP) allocQueues(attr *QPInitAttr) (err error) {
 		if qp.ex, err = qpToEx(qp.qp); err != nil {
 			return hint(err, "the provider made a QP without ibv_wr_*")
 		}
-		qp.plainLists = qp.limits.VendorID == vendorRXE && !fixedRXELists()
+		qp.plainLists = qp.rxe && !fixedRXELists()
 	}
 	if qp.typ == QPTypeUD {
 		qp.ud.held = make([]*AH, 0, wrBatch)

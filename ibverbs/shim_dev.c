@@ -1,6 +1,7 @@
 #include "shim_dev.h"
 
-#include <dlfcn.h>
+#include "shim_qp.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -28,7 +29,7 @@ int gv_query_port_speed(struct ibv_context *ctx, uint32_t port, uint64_t *speed)
 {
 	int (*query)(struct ibv_context *, uint32_t, uint64_t *);
 
-	*(void **)&query = dlsym(RTLD_DEFAULT, "ibv_query_port_speed");
+	*(void **)&query = gv_verbs_symbol("ibv_query_port_speed");
 	return query ? query(ctx, port, speed) : ENOSYS;
 }
 

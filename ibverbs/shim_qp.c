@@ -9,15 +9,6 @@ struct ibv_qp *gv_create_qp(struct ibv_context *ctx, struct ibv_qp_init_attr_ex 
 	return ibv_create_qp_ex(ctx, attr);
 }
 
-int gv_device_caps_ex(struct ibv_context *ctx, uint64_t *caps)
-{
-	struct ibv_device_attr_ex attr = { 0 };
-	int ret = ibv_query_device_ex(ctx, NULL, &attr);
-
-	*caps = attr.device_cap_flags_ex;
-	return ret;
-}
-
 void *gv_verbs_symbol(const char *name)
 {
 	return dlsym(RTLD_DEFAULT, name);

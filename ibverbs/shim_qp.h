@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 struct ibv_qp *gv_create_qp(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
-int gv_device_caps_ex(struct ibv_context *ctx, uint64_t *caps);
 
 /* The address of a function of libibverbs, or NULL where the installed one lacks it. */
 void *gv_verbs_symbol(const char *name);
