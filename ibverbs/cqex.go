@@ -126,10 +126,7 @@ func (wc *WCEx) InvalidatedRKey() uint32 { return wc.imm }
 // Err is nil for a work request that succeeded, and a *WCError for one that
 // did not.
 func (wc *WCEx) Err() error {
-	if wc.Status == WCStatusSuccess {
-		return nil
-	}
-	return &WCError{WRID: wc.WRID, Status: wc.Status, QPN: wc.QPN, VendorErr: wc.VendorErr}
+	return wcErr(wc.WRID, wc.Status, wc.QPN, wc.VendorErr)
 }
 
 // PollEx takes up to len(wcs) completions without waiting (ibv_start_poll(3),

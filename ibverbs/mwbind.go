@@ -147,12 +147,8 @@ func (cq *CQ) mend(wcs []WC) {
 		return
 	}
 	for i := range wcs {
-		switch wc := &wcs[i]; {
-		case wc.Status != WCStatusSuccess:
-			cq.dev.noteFailure(wc.QPN, wc.Status)
-		case wc.Flags&WCIPCsumOK != 0:
-			wc.Flags = cq.dev.mendRXE(wc.Flags, wc.imm)
-		}
+		wc := &wcs[i]
+		wc.Flags = cq.dev.mendRXE(wc.Status, wc.QPN, wc.Flags, wc.imm)
 	}
 }
 
@@ -162,19 +158,22 @@ func (cq *CQEx) mendEx(wcs []WCEx) {
 		return
 	}
 	for i := range wcs {
-		switch wc := &wcs[i]; {
-		case wc.Status != WCStatusSuccess:
-			cq.dev.noteFailure(wc.QPN, wc.Status)
-		case wc.Flags&WCIPCsumOK != 0:
-			wc.Flags = cq.dev.mendRXE(wc.Flags, wc.imm)
-		}
+		wc := &wcs[i]
+		wc.Flags = cq.dev.mendRXE(wc.Status, wc.QPN, wc.Flags, wc.imm)
 	}
 }
 
-// mendRXE takes the flags of a receive with invalidate, for which rxe gives the
-// kernel's number: libibverbs calls that IP_CSUM_OK, and rxe has no checksums to
-// report.
-func (d *Device) mendRXE(flags WCFlags, rkey uint32) WCFlags {
+// mendRXE notes a failure, and corrects the flags of a receive with invalidate,
+// for which rxe gives the kernel's number: libibverbs calls that IP_CSUM_OK, and
+// rxe has no checksums to report.
+func (d *Device) mendRXE(status WCStatus, qpn uint32, flags WCFlags, rkey uint32) WCFlags {
+	if status != WCStatusSuccess {
+		d.noteFailure(qpn, status)
+		return flags
+	}
+	if flags&WCIPCsumOK == 0 {
+		return flags
+	}
 	mw, unlock := d.window(rkey)
 	if mw != nil {
 		mw.bound = false

@@ -34,10 +34,15 @@ func (wc *WC) InvalidatedRKey() uint32 { return wc.imm }
 // Err is nil for a work request that succeeded, and a *WCError for one that
 // did not.
 func (wc *WC) Err() error {
-	if wc.Status == WCStatusSuccess {
+	return wcErr(wc.WRID, wc.Status, wc.QPN, wc.VendorErr)
+}
+
+// wcErr allocates nothing for a success.
+func wcErr(id uint64, status WCStatus, qpn, vendorErr uint32) error {
+	if status == WCStatusSuccess {
 		return nil
 	}
-	return &WCError{WRID: wc.WRID, Status: wc.Status, QPN: wc.QPN, VendorErr: wc.VendorErr}
+	return &WCError{WRID: id, Status: status, QPN: qpn, VendorErr: vendorErr}
 }
 
 // WCError says how a work request failed. After the first one, the QP is in
