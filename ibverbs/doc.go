@@ -30,9 +30,12 @@
 // # Blocking
 //
 // Only methods that take a context wait, and they hold no OS thread meanwhile:
-// [CQ.Wait] and [CompChannel.Wait] park the goroutine in Go's network poller.
-// Close wakes them. [CQ.Spin] burns a processor for as long as it is told.
-// Everything else returns at once, apart from what the kernel needs for it.
+// [CQ.Wait], [CQEx.WaitEx], [CompChannel.Wait] and [Device.ReadAsyncEvent] park
+// the goroutine in Go's network poller. Close wakes them. [CQ.Spin] burns a
+// processor for as long as it is told. [PD.CreateAH] and
+// [Device.ResolveEthL2FromGID] hold a thread while a neighbour is asked for its
+// address. Everything else returns at once, apart from what the kernel needs
+// for it.
 //
 // # Work requests
 //
