@@ -31,9 +31,6 @@ func (qp *QP) PostSend(wrs []SendWR) (accepted int, err error) {
 		return 0, wrap(op, qp.object, err)
 	}
 	defer qp.releaseAHs()
-	if qp.sendCQ == nil {
-		return 0, wrap(op, qp.object, hint(syscall.EINVAL, "the QP has no send queue"))
-	}
 	good, bad := qp.checkSends(wrs)
 	for accepted < good {
 		done, err := qp.postBatch(wrs[accepted:good])

@@ -3,6 +3,7 @@ package ibverbs
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -151,7 +152,10 @@ func (d *Device) checkSendOps(ops SendOps) error {
 	if newer == 0 {
 		return nil
 	}
-	attr, err := queryDeviceEx(d.ctx)
+	attr, err := d.QueryEx()
+	if errors.Is(err, os.ErrClosed) {
+		return os.ErrClosed
+	}
 	if err != nil {
 		return hint(syscall.EOPNOTSUPP, "the device does not say that it has %v", newer)
 	}
