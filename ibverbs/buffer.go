@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/goverbs/goverbs/internal/gate"
 )
 
 // BufferOptions say which memory AllocMR takes. The zero value is fine.
@@ -51,7 +53,9 @@ func mapBuffer(size int, opts BufferOptions) (*buffer, error) {
 	if size <= 0 || size > math.MaxInt-page {
 		return nil, hint(syscall.EINVAL, "size %d: a memory region has at least one byte", size)
 	}
+	leave := gate.Control.Enter()
 	mapped, err := unix.Mmap(-1, 0, (size+page-1)&^(page-1), unix.PROT_READ|unix.PROT_WRITE, flags)
+	leave()
 	if err == syscall.ENOMEM && opts.HugePageSize != 0 {
 		err = hint(err, "no %d KiB pages free: raise /sys/kernel/mm/hugepages/hugepages-%[1]dkB/nr_hugepages",
 			opts.HugePageSize>>10)
@@ -151,6 +155,7 @@ func (b *buffer) free() error {
 	}
 	mapped := b.mapped
 	b.mapped = nil
+	defer gate.Control.Enter()()
 	return unix.Munmap(mapped)
 }
 

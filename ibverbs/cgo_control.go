@@ -9,6 +9,8 @@ import "C"
 import (
 	"syscall"
 	"unsafe"
+
+	"github.com/goverbs/goverbs/internal/gate"
 )
 
 // eachDevice calls fn for the devices of ibv_get_device_list(3) until fn
@@ -53,6 +55,7 @@ func listDevices() ([]DeviceInfo, error) {
 // openDevice opens the device of that name; found is false where there is
 // none.
 func openDevice(name string) (ctx *cContext, info DeviceInfo, found bool, err error) {
+	defer gate.Control.Enter()()
 	listErr := eachDevice(func(d *C.struct_ibv_device) bool {
 		if info = deviceInfoFromC(d); info.Name != name {
 			return true
@@ -70,11 +73,13 @@ func openDevice(name string) (ctx *cContext, info DeviceInfo, found bool, err er
 }
 
 func closeDevice(ctx *cContext) error {
+	defer gate.Control.Enter()()
 	ret, errno := C.ibv_close_device(ctx)
 	return retErr(int(ret), errno)
 }
 
 func queryDevice(ctx *cContext) (DeviceAttr, error) {
+	defer gate.Control.Enter()()
 	var attr C.struct_ibv_device_attr
 	ret, errno := C.ibv_query_device(ctx, &attr)
 	if err := retErr(int(ret), errno); err != nil {
@@ -110,6 +115,7 @@ func queryGIDTable(ctx *cContext, room int) ([]GIDEntry, error) {
 }
 
 func allocPD(ctx *cContext) (*cPD, error) {
+	defer gate.Control.Enter()()
 	pd, errno := C.ibv_alloc_pd(ctx)
 	return pd, nullErr(pd == nil, errno)
 }
@@ -117,11 +123,13 @@ func allocPD(ctx *cContext) (*cPD, error) {
 func pdNumber(pd *cPD) uint32 { return uint32(pd.handle) }
 
 func deallocPD(pd *cPD) error {
+	defer gate.Control.Enter()()
 	ret, errno := C.ibv_dealloc_pd(pd)
 	return retErr(int(ret), errno)
 }
 
 func createCompChannel(ctx *cContext) (*cCompChannel, error) {
+	defer gate.Control.Enter()()
 	ch, errno := C.ibv_create_comp_channel(ctx)
 	return ch, nullErr(ch == nil, errno)
 }
@@ -129,6 +137,7 @@ func createCompChannel(ctx *cContext) (*cCompChannel, error) {
 func compChannelFD(ch *cCompChannel) int { return int(ch.fd) }
 
 func destroyCompChannel(ch *cCompChannel) error {
+	defer gate.Control.Enter()()
 	ret, errno := C.ibv_destroy_comp_channel(ch)
 	return retErr(int(ret), errno)
 }
@@ -142,6 +151,7 @@ func getCQEvent(ch *cCompChannel) (uintptr, error) {
 }
 
 func createCQ(ctx *cContext, cqe int, id uintptr, ch *cCompChannel, vector int) (*cCQ, error) {
+	defer gate.Control.Enter()()
 	cq, errno := C.gv_create_cq(ctx, C.int(cqe), C.uintptr_t(id), ch, C.int(vector))
 	return cq, nullErr(cq == nil, errno)
 }
@@ -151,6 +161,7 @@ func cqNumbers(cq *cCQ) (number uint32, cqe int) { return uint32(cq.handle), int
 func compVectors(ctx *cContext) int { return int(ctx.num_comp_vectors) }
 
 func destroyCQ(cq *cCQ) error {
+	defer gate.Control.Enter()()
 	ret, errno := C.ibv_destroy_cq(cq)
 	return retErr(int(ret), errno)
 }
@@ -158,12 +169,14 @@ func destroyCQ(cq *cCQ) error {
 func qpNumber(qp *cQP) uint32 { return uint32(qp.qp_num) }
 
 func modifyQP(qp *cQP, attr *QPAttr, mask QPAttrMask) error {
+	defer gate.Control.Enter()()
 	c := qpAttrToC(attr)
 	ret, errno := C.ibv_modify_qp(qp, &c, C.int(mask))
 	return retErr(int(ret), errno)
 }
 
 func queryQP(qp *cQP, mask QPAttrMask) (QPAttr, error) {
+	defer gate.Control.Enter()()
 	var attr C.struct_ibv_qp_attr
 	var init C.struct_ibv_qp_init_attr
 	ret, errno := C.ibv_query_qp(qp, &attr, C.int(mask), &init)
@@ -174,6 +187,7 @@ func queryQP(qp *cQP, mask QPAttrMask) (QPAttr, error) {
 }
 
 func destroyQP(qp *cQP) error {
+	defer gate.Control.Enter()()
 	ret, errno := C.ibv_destroy_qp(qp)
 	return retErr(int(ret), errno)
 }

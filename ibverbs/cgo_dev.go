@@ -7,6 +7,8 @@ import "C"
 import (
 	"time"
 	"unsafe"
+
+	"github.com/goverbs/goverbs/internal/gate"
 )
 
 // Named for files without cgo.
@@ -81,6 +83,7 @@ func deviceAttrExFromC(a *C.struct_ibv_device_attr_ex) DeviceAttrEx {
 }
 
 func queryPort(ctx *cContext, port uint8) (PortAttr, error) {
+	defer gate.Control.Enter()()
 	var attr C.struct_ibv_port_attr
 	var speed C.uint32_t
 	ret, errno := C.gv_query_port(ctx, C.uint8_t(port), &attr, &speed)

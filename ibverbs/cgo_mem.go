@@ -8,11 +8,14 @@ import "C"
 import (
 	"syscall"
 	"unsafe"
+
+	"github.com/goverbs/goverbs/internal/gate"
 )
 
 // regMR registers memory. AccessZeroBased is in the iova already, and the flag
 // itself not for memory of this process: some drivers refuse it.
 func regMR(pd *cPD, addr uintptr, length uint64, iova uint64, access Access) (*cMR, error) {
+	defer gate.Control.Enter()()
 	mr, errno := C.gv_reg_mr(pd, C.uintptr_t(addr), C.size_t(length), C.uint64_t(iova), C.uint(access&^AccessZeroBased))
 	return mr, nullErr(mr == nil, errno)
 }
@@ -67,6 +70,7 @@ func adviseMR(pd *cPD, advice MRAdvice, flags MRAdviseFlags, parts []SGE) error 
 }
 
 func deregMR(mr *cMR) error {
+	defer gate.Control.Enter()()
 	ret, errno := C.ibv_dereg_mr(mr)
 	return retErr(int(ret), errno)
 }

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"unsafe"
+
+	"github.com/goverbs/goverbs/internal/gate"
 )
 
 type (
@@ -73,6 +75,7 @@ func qpInitAttrFromC(c *cQPInitAttr) QPInitAttr {
 // createQP fills in the objects. The struct is C memory, since it points to
 // them.
 func createQP(pd *cPD, attr *QPInitAttr) (*cQP, QPCap, error) {
+	defer gate.Control.Enter()()
 	c := (*cQPInitAttr)(C.calloc(1, C.sizeof_struct_ibv_qp_init_attr_ex))
 	defer C.free(unsafe.Pointer(c))
 	*c = qpInitAttrToC(attr)

@@ -5,7 +5,11 @@ package ibverbs
 // #include "shim.h"
 import "C"
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/goverbs/goverbs/internal/gate"
+)
 
 type cSRQ = C.struct_ibv_srq
 
@@ -39,6 +43,7 @@ func querySRQ(srq *cSRQ) (SRQAttr, error) {
 }
 
 func destroySRQ(srq *cSRQ) error {
+	defer gate.Control.Enter()()
 	ret, errno := C.ibv_destroy_srq(srq)
 	return retErr(int(ret), errno)
 }

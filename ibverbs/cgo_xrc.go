@@ -6,7 +6,11 @@ package ibverbs
 // #include <stdlib.h>
 import "C"
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/goverbs/goverbs/internal/gate"
+)
 
 type (
 	cXRCD        = C.struct_ibv_xrcd
@@ -71,6 +75,7 @@ func srqInitAttrToC(a *SRQInitAttr, pd *cPD) cSRQInitAttr {
 // createSRQ makes a basic SRQ by ibv_create_srq, others by the provider's
 // extended call.
 func createSRQ(pd *cPD, attr *SRQInitAttr) (*cSRQ, SRQAttr, error) {
+	defer gate.Control.Enter()()
 	c := srqInitAttrToC(attr, pd)
 	srq, errno := C.gv_create_srq(pd.context, &c)
 	return srq, srqAttrFromC(&c.attr), nullErr(srq == nil, errno)

@@ -1,8 +1,10 @@
 package ibverbs
 
 import (
+	"fmt"
 	"runtime"
-	"runtime/debug"
+	"slices"
+	"strings"
 	"sync/atomic"
 )
 
@@ -27,8 +29,21 @@ func ReportLeaks(report func(object, stack string)) {
 // leakRecord outlives its object, and must not refer to it.
 type leakRecord struct {
 	object string
-	stack  string
+	stack  []uintptr // written out only for a report: that takes long
 	closed atomic.Bool
+}
+
+// trace writes the stack as a panic would.
+func (r *leakRecord) trace() string {
+	var out strings.Builder
+	frames := runtime.CallersFrames(r.stack)
+	for {
+		frame, more := frames.Next()
+		fmt.Fprintf(&out, "%s\n\t%s:%d\n", frame.Function, frame.File, frame.Line)
+		if !more {
+			return out.String()
+		}
+	}
 }
 
 func (r *leakRecord) close() {
@@ -43,10 +58,12 @@ func watch[T any](object *T, h *handle) {
 	if report == nil {
 		return
 	}
-	h.leak = &leakRecord{object: h.object, stack: string(debug.Stack())}
+	var pcs [32]uintptr
+	n := runtime.Callers(2, pcs[:]) // from the creator on
+	h.leak = &leakRecord{object: h.object, stack: slices.Clone(pcs[:n])}
 	runtime.AddCleanup(object, func(r *leakRecord) {
 		if !r.closed.Load() {
-			(*report)(r.object, r.stack)
+			(*report)(r.object, r.trace())
 		}
 	}, h.leak)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goverbs/goverbs/ibverbs"
 	"github.com/goverbs/goverbs/internal/bridge"
+	"github.com/goverbs/goverbs/internal/gate"
 )
 
 // The C types that the rest of the package holds but never looks into.
@@ -45,6 +46,7 @@ func retErr(ret int, errno error) error {
 }
 
 func cCreateChannel() (*cChannel, int, error) {
+	defer gate.Control.Enter()()
 	c, errno := C.rdma_create_event_channel()
 	if c == nil {
 		if errno == nil {
@@ -55,7 +57,10 @@ func cCreateChannel() (*cChannel, int, error) {
 	return c, int(c.fd), nil
 }
 
-func cDestroyChannel(c *cChannel) { C.gv_cm_destroy_event_channel(c) }
+func cDestroyChannel(c *cChannel) {
+	defer gate.Control.Enter()()
+	C.gv_cm_destroy_event_channel(c)
+}
 
 // cGetEvent takes one event into ev and acknowledges it. It returns
 // syscall.EAGAIN where there is none.
@@ -74,12 +79,16 @@ func cGetEvent(c *cChannel, newToken uint64, ev *cEvent) error {
 }
 
 func cCreateID(c *cChannel, token uint64, ps PortSpace) (*cID, error) {
+	defer gate.Control.Enter()()
 	var id *cID
 	ret, errno := C.gv_cm_create_id(c, &id, C.uintptr_t(token), C.int(ps))
 	return id, retErr(int(ret), errno)
 }
 
-func cDestroyID(id *cID) error {
+// cDestroyID and cConnect may wait for the peer on iWARP: the caller says which
+// gate is theirs.
+func cDestroyID(id *cID, g *gate.Gate) error {
+	defer g.Enter()()
 	ret, errno := C.gv_cm_destroy_id(id)
 	return retErr(int(ret), errno)
 }
@@ -94,21 +103,25 @@ func cReadRoute(id *cID) route {
 func bytePtr(sa *sockaddr) *C.uint8_t { return (*C.uint8_t)(unsafe.Pointer(&sa[0])) }
 
 func cBindAddr(id *cID, addr sockaddr) error {
+	defer gate.Control.Enter()()
 	ret, errno := C.gv_cm_bind_addr(id, bytePtr(&addr))
 	return retErr(int(ret), errno)
 }
 
 func cResolveAddr(id *cID, src, dst sockaddr, timeoutMs int) error {
+	defer gate.Control.Enter()()
 	ret, errno := C.gv_cm_resolve_addr(id, bytePtr(&src), bytePtr(&dst), C.int(timeoutMs))
 	return retErr(int(ret), errno)
 }
 
 func cResolveRoute(id *cID, timeoutMs int) error {
+	defer gate.Control.Enter()()
 	ret, errno := C.rdma_resolve_route(id, C.int(timeoutMs))
 	return retErr(int(ret), errno)
 }
 
 func cListen(id *cID, backlog int) error {
+	defer gate.Control.Enter()()
 	ret, errno := C.gv_cm_listen(id, C.int(backlog))
 	return retErr(int(ret), errno)
 }
@@ -142,7 +155,8 @@ func connParam(p ConnParam) (c C.struct_rdma_conn_param, free func()) {
 	return c, func() { C.free(data) }
 }
 
-func cConnect(id *cID, p ConnParam) error {
+func cConnect(id *cID, p ConnParam, g *gate.Gate) error {
+	defer g.Enter()()
 	param, free := connParam(p)
 	defer free()
 	ret, errno := C.gv_cm_connect(id, &param)
@@ -150,6 +164,7 @@ func cConnect(id *cID, p ConnParam) error {
 }
 
 func cAccept(id *cID, p ConnParam) error {
+	defer gate.Control.Enter()()
 	param, free := connParam(p)
 	defer free()
 	ret, errno := C.gv_cm_accept(id, &param)
@@ -157,21 +172,25 @@ func cAccept(id *cID, p ConnParam) error {
 }
 
 func cEstablish(id *cID) error {
+	defer gate.Control.Enter()()
 	ret, errno := C.rdma_establish(id)
 	return retErr(int(ret), errno)
 }
 
 func cReject(id *cID, data []byte) error {
+	defer gate.Control.Enter()()
 	ret, errno := C.gv_cm_reject(id, unsafe.Pointer(unsafe.SliceData(data)), C.uint8_t(len(data)))
 	return retErr(int(ret), errno)
 }
 
 func cDisconnect(id *cID) error {
+	defer gate.Control.Enter()()
 	ret, errno := C.gv_cm_disconnect(id)
 	return retErr(int(ret), errno)
 }
 
 func cMigrate(id *cID, to *cChannel) error {
+	defer gate.Control.Enter()()
 	ret, errno := C.rdma_migrate_id(id, to)
 	return retErr(int(ret), errno)
 }
@@ -190,6 +209,7 @@ func cSetOption(id *cID, opt, value, size int) error {
 }
 
 func cInitQPAttr(id *cID, state ibverbs.QPState) (ibverbs.QPAttr, ibverbs.QPAttrMask, error) {
+	defer gate.Control.Enter()()
 	var attr C.struct_ibv_qp_attr
 	var mask C.int
 	attr.qp_state = uint32(state)

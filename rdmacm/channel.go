@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/goverbs/goverbs/internal/gate"
 	"github.com/goverbs/goverbs/internal/pollfd"
 )
 
@@ -162,10 +163,10 @@ func (ch *EventChannel) deliver(raw *cEvent, newToken uint64) *Event {
 	if ev.Type == EventConnectRequest {
 		ev.ListenID = ids.find(uint64(raw.listen_token))
 		if ev.ListenID == nil || ch.addID() != nil {
-			cDestroyID(raw.new_id)
+			cDestroyID(raw.new_id, gate.Slow)
 			return nil
 		}
-		ev.ID = newID(raw.new_id, newToken, ev.ListenID.ps, ch, routeFromC(&raw.route))
+		ev.ID = newID(raw.new_id, newToken, ev.ListenID.ps, ch, routeFromC(&raw.route).within(ev.ListenID.LocalAddr().Addr().Zone()))
 		ev.ID.request = ev.Param
 		return ev
 	}

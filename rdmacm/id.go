@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goverbs/goverbs/ibverbs"
+	"github.com/goverbs/goverbs/internal/gate"
 )
 
 // ID is a communication identifier, the RDMA counterpart of a socket
@@ -116,6 +117,14 @@ func (id *ID) PortNum() int { return id.getRoute().port }
 // iwarp reports whether the ID is bound to an iWARP device.
 func (id *ID) iwarp() bool { return id.getRoute().transport == ibverbs.TransportIWARP }
 
+// gate bounds how many threads wait in the kernel for what may wait for a peer.
+func (id *ID) gate() *gate.Gate {
+	if id.iwarp() {
+		return gate.Slow
+	}
+	return gate.Control
+}
+
 // BindAddr binds the ID to a source address (rdma_bind_addr(3)). A wildcard
 // address binds it to no device; port 0 lets the kernel choose, and LocalAddr
 // then tells.
@@ -215,7 +224,7 @@ func (id *ID) Close() error {
 		return nil
 	}
 	ids.remove(id)
-	if err := cDestroyID(id.c); err != nil {
+	if err := cDestroyID(id.c, id.gate()); err != nil {
 		ids.add(id)
 		return wrap("rdma_destroy_id", id.String(), err)
 	}

@@ -25,7 +25,7 @@ func (id *ID) Connect(p ConnParam) error {
 			return err
 		}
 		id.setReadDepth(&p)
-		err := cConnect(id.c, p)
+		err := cConnect(id.c, p, id.gate())
 		if err == syscall.ECONNREFUSED {
 			return &RejectError{Reason: RejectNoListener, Status: -int(syscall.ECONNREFUSED)}
 		}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/goverbs/goverbs/internal/gate"
 )
 
 // FD is a file descriptor that a C library reads from, watched by Go's poller.
@@ -35,6 +37,7 @@ var longAgo = time.Unix(1, 0)
 // New makes fd non-blocking and registers a duplicate of it with the poller.
 // name appears in errors. The caller keeps fd, and closes it after Close.
 func New(fd int, name string) (*FD, error) {
+	defer gate.Control.Enter()()
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, fmt.Errorf("%s: set non-blocking: %w", name, err)
 	}
@@ -162,6 +165,7 @@ func (f *FD) Close() error {
 	var err error
 	f.once.Do(func() {
 		close(f.closed)
+		defer gate.Control.Enter()()
 		err = f.file.Close()
 	})
 	return err
