@@ -50,6 +50,10 @@ type Config struct {
 	SendDepth, RecvDepth int
 	// SendSGE and RecvSGE are how many SGEs a work request may have; 0 means 4.
 	SendSGE, RecvSGE int
+	// SendCQSize and RecvCQSize are how many completions the connection's own
+	// CQs hold; 0 means all that the queue can, and room to spare. Smaller than
+	// that they lose completions unless they are polled in time.
+	SendCQSize, RecvCQSize int
 	// Inline is how many bytes may be sent inline; 0 means 64 or what the
 	// device can do, -1 none.
 	Inline int
@@ -91,7 +95,7 @@ type Config struct {
 
 // limits are a Config's numbers, settled for a device.
 type limits struct {
-	sendDepth, recvDepth int
+	sendCQ, recvCQ       int // completions
 	cap                  ibverbs.QPCap
 	initiator, responder uint8
 	retry, rnrRetry      uint8
@@ -131,7 +135,9 @@ func (c *Config) settle(attr ibverbs.DeviceAttr) (limits, error) {
 		MaxRecvSGE:    number("RecvSGE", c.RecvSGE, defaultSGE, attr.MaxSGE),
 		MaxInlineData: orNone("Inline", c.Inline, defaultInline, 1<<30),
 	}
-	l.sendDepth, l.recvDepth = int(l.cap.MaxSendWR), int(l.cap.MaxRecvWR)
+	// Twice what was asked for, since a QP may grant more than that.
+	l.sendCQ = int(number("SendCQSize", c.SendCQSize, 2*int(l.cap.MaxSendWR)+1, attr.MaxCQE))
+	l.recvCQ = int(number("RecvCQSize", c.RecvCQSize, 2*int(l.cap.MaxRecvWR)+1, attr.MaxCQE))
 	l.initiator = uint8(orNone("InitiatorDepth", c.InitiatorDepth, defaultRDDepth, min(attr.MaxQPInitRDAtom, MaxDepth-1)))
 	l.responder = uint8(orNone("ResponderResources", c.ResponderResources, defaultRDDepth, min(attr.MaxQPRDAtom, MaxDepth-1)))
 	l.retry = uint8(orNone("RetryCount", c.RetryCount, defaultRetry, 7))

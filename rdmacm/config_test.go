@@ -12,7 +12,7 @@ import (
 	"github.com/goverbs/goverbs/ibverbs"
 )
 
-var wide = ibverbs.DeviceAttr{MaxQPWR: 16384, MaxSGE: 32, MaxQPRDAtom: 128, MaxQPInitRDAtom: 128}
+var wide = ibverbs.DeviceAttr{MaxQPWR: 16384, MaxSGE: 32, MaxQPRDAtom: 128, MaxQPInitRDAtom: 128, MaxCQE: 32767}
 
 func TestSettleDefaults(t *testing.T) {
 	got, err := (&Config{}).settle(wide)
@@ -20,7 +20,7 @@ func TestSettleDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := limits{
-		sendDepth: 128, recvDepth: 128,
+		sendCQ: 257, recvCQ: 257,
 		cap:       ibverbs.QPCap{MaxSendWR: 128, MaxRecvWR: 128, MaxSendSGE: 4, MaxRecvSGE: 4, MaxInlineData: 64},
 		initiator: 16, responder: 16, retry: 7, rnrRetry: 7,
 	}
@@ -30,11 +30,11 @@ func TestSettleDefaults(t *testing.T) {
 }
 
 func TestSettleSmallDevice(t *testing.T) {
-	got, err := (&Config{}).settle(ibverbs.DeviceAttr{MaxQPWR: 8, MaxSGE: 1, MaxQPRDAtom: 2, MaxQPInitRDAtom: 1})
+	got, err := (&Config{}).settle(ibverbs.DeviceAttr{MaxQPWR: 8, MaxSGE: 1, MaxQPRDAtom: 2, MaxQPInitRDAtom: 1, MaxCQE: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.sendDepth != 8 || got.cap.MaxSendSGE != 1 || got.responder != 2 || got.initiator != 1 {
+	if got.cap.MaxSendWR != 8 || got.sendCQ != 10 || got.cap.MaxSendSGE != 1 || got.responder != 2 || got.initiator != 1 {
 		t.Errorf("defaults beyond the device: %+v", got)
 	}
 }
@@ -53,6 +53,8 @@ func TestSettleRefuses(t *testing.T) {
 	for name, cfg := range map[string]Config{
 		"SendDepth":          {SendDepth: 20000},
 		"RecvDepth":          {RecvDepth: -1},
+		"SendCQSize":         {SendCQSize: 40000},
+		"RecvCQSize":         {RecvCQSize: -1},
 		"SendSGE":            {SendSGE: 33},
 		"RecvSGE":            {RecvSGE: -2},
 		"Inline":             {Inline: -2},

@@ -16,22 +16,18 @@ func (c *Conn) build(cfg *Config) error {
 		return err
 	}
 	dev := c.pd.Device()
-	attr, err := dev.Query()
+	facts, err := factsOf(dev, c.id.PortNum())
 	if err != nil {
 		return err
 	}
-	port, err := dev.QueryPort(c.id.PortNum())
-	if err != nil {
-		return err
-	}
-	c.wire = transportOf(dev.Info().Transport, port.LinkLayer, attr)
-	if c.limits, err = cfg.settle(attr); err != nil {
+	c.wire = transportOf(dev.Info().Transport, facts.link, facts.attr)
+	if c.limits, err = cfg.settle(facts.attr); err != nil {
 		return wrap("rdma_create_qp", c.id.String(), err)
 	}
 	if err := cfg.apply(c.id); err != nil {
 		return err
 	}
-	if err := c.buildCQs(cfg, attr); err != nil {
+	if err := c.buildCQs(cfg); err != nil {
 		return err
 	}
 	if err := c.buildQP(cfg); err != nil {
@@ -73,9 +69,8 @@ func (c *Conn) buildPD(cfg *Config) error {
 	}
 }
 
-// buildCQs makes the CQs that the user did not bring. Each takes twice what
-// was asked of its queue, since a QP may grant more than that.
-func (c *Conn) buildCQs(cfg *Config, attr ibverbs.DeviceAttr) (err error) {
+// buildCQs makes the CQs that the user did not bring.
+func (c *Conn) buildCQs(cfg *Config) (err error) {
 	c.sendCQ, c.recvCQ = cfg.SendCQ, cfg.RecvCQ
 	if c.sendCQ != nil && c.recvCQ != nil {
 		return nil
@@ -87,17 +82,17 @@ func (c *Conn) buildCQs(cfg *Config, attr ibverbs.DeviceAttr) (err error) {
 		}
 	}
 	opts := ibverbs.CQOptions{Channel: c.comp}
-	create := func(i int, depth int) (*ibverbs.CQ, error) {
-		c.ownCQs[i], err = dev.CreateCQ(min(2*depth+1, attr.MaxCQE), opts)
+	create := func(i int, size int) (*ibverbs.CQ, error) {
+		c.ownCQs[i], err = dev.CreateCQ(size, opts)
 		return c.ownCQs[i], err
 	}
 	if c.sendCQ == nil {
-		if c.sendCQ, err = create(0, c.limits.sendDepth); err != nil {
+		if c.sendCQ, err = create(0, c.limits.sendCQ); err != nil {
 			return err
 		}
 	}
 	if c.recvCQ == nil {
-		if c.recvCQ, err = create(1, c.limits.recvDepth); err != nil {
+		if c.recvCQ, err = create(1, c.limits.recvCQ); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,9 @@
 package rdmacm
 
 import (
+	"runtime"
 	"sync"
+	"weak"
 
 	"github.com/goverbs/goverbs/ibverbs"
 )
@@ -12,6 +14,43 @@ type sharedDevice struct {
 	name string
 	dev  *ibverbs.Device
 	refs int // under deviceCache.mu
+}
+
+// deviceFacts is what a connection wants to know of a device and a port: it does
+// not change while the device is open.
+type deviceFacts struct {
+	attr ibverbs.DeviceAttr
+	link ibverbs.LinkLayer
+}
+
+// factsKey does not keep its device from being collected.
+type factsKey struct {
+	dev  weak.Pointer[ibverbs.Device]
+	port int
+}
+
+// facts holds a *deviceFacts for each factsKey that a connection asked for.
+var facts sync.Map
+
+// factsOf asks dev, once for all its connections.
+func factsOf(dev *ibverbs.Device, port int) (*deviceFacts, error) {
+	key := factsKey{weak.Make(dev), port}
+	if known, ok := facts.Load(key); ok {
+		return known.(*deviceFacts), nil
+	}
+	attr, err := dev.Query()
+	if err != nil {
+		return nil, err
+	}
+	p, err := dev.QueryPort(port)
+	if err != nil {
+		return nil, err
+	}
+	f := &deviceFacts{attr, p.LinkLayer}
+	if _, known := facts.LoadOrStore(key, f); !known {
+		runtime.AddCleanup(dev, func(key factsKey) { facts.Delete(key) }, key)
+	}
+	return f, nil
 }
 
 type deviceCache struct {

@@ -27,6 +27,9 @@ type Dialer struct {
 	// ResolveTimeout bounds the search for the device and for the route, each;
 	// 0 means 2 s.
 	ResolveTimeout time.Duration
+	// ConnectTimeout bounds the wait for the peer's answer; 0 leaves it to
+	// Timeout.
+	ConnectTimeout time.Duration
 	// PrivateData goes to the peer with the request. RoCE carries 56 bytes.
 	PrivateData []byte
 }
@@ -109,6 +112,11 @@ func (d *Dialer) dial(ctx context.Context, dst netip.AddrPort) (*Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, wrap("rdma_resolve_addr", dst.String(), waitErr(ctx, err))
 	}
+	leave, err := dials.enter(ctx, dst)
+	if err != nil {
+		return nil, wrap("rdma_resolve_addr", dst.String(), waitErr(ctx, err))
+	}
+	defer leave()
 	channel, err := CreateEventChannel()
 	if err != nil {
 		return nil, err
@@ -163,6 +171,11 @@ func (d *Dialer) establish(ctx context.Context, c *Conn, dst netip.AddrPort) err
 	}
 	if err := c.build(&d.Config); err != nil {
 		return err
+	}
+	if d.ConnectTimeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, d.ConnectTimeout, errStepTimeout)
+		defer cancel()
 	}
 	param := c.limits.param(d.PrivateData)
 	if err := c.connect(ctx, param); err != nil {

@@ -69,6 +69,17 @@ type route struct {
 	dgid      ibverbs.GID
 }
 
+// within gives link-local addresses the zone of the listener that a request came
+// to: RoCE does not carry it.
+func (r route) within(zone string) route {
+	for _, addr := range []*netip.AddrPort{&r.src, &r.dst} {
+		if addr.Addr().IsLinkLocalUnicast() && addr.Addr().Is6() && addr.Addr().Zone() == "" {
+			*addr = netip.AddrPortFrom(addr.Addr().WithZone(zone), addr.Port())
+		}
+	}
+	return r
+}
+
 func routeFromC(r *cRoute) route {
 	out := route{
 		transport: ibverbs.Transport(r.transport),

@@ -134,6 +134,9 @@ func (l *Listener) accept(c *Conn, req *Request) error {
 	param.ResponderResources = min(param.ResponderResources, req.param.ResponderResources)
 	param.InitiatorDepth = min(param.InitiatorDepth, req.param.InitiatorDepth)
 	c.granted = grant(param, param)
+	if !c.id.iwarp() {
+		c.granted.RetryCount = req.param.RetryCount // the dialing side decides
+	}
 	if err := c.id.Accept(param); err != nil {
 		return err
 	}
