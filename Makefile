@@ -1,7 +1,7 @@
 # The targets say what they do: run `make`.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint coverage fuzz test-cgocheck2 test-lanes test-host test-rdmalab test-lab figures build generate clean setup setup-lab kernel
+.PHONY: help demo test lint coverage fuzz test-cgocheck2 test-lanes test-host test-rdmalab test-lab figures figures-cm build generate clean setup setup-lab kernel
 
 # The kernel that the lab boots.
 KERNEL ?= 6.1
@@ -45,8 +45,11 @@ test-lanes: setup-lab kernel build ## more than make test does: AddressSanitizer
 	@ci/test-lane asan ibverbs
 	@ci/test-lane 6.12 ibverbs
 
-figures: test demo ## what the project measures of itself, a line each
+figures: test demo figures-cm ## what the project measures of itself, a line each
 	@ci/figures
+
+figures-cm: setup-lab kernel build ## measure connections: a thousand at once, and their rate against cmtime
+	@ci/figures-cm $(KERNEL)
 
 build: setup ## build the commands into bin/
 	@ci/build

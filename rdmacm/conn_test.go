@@ -279,15 +279,6 @@ func TestCloseSilentPeer(t *testing.T) {
 		if a.err != nil {
 			t.Fatal(a.err)
 		}
-		done := make(chan error, 1)
-		go func() { done <- a.conn.Close() }()
-		select {
-		case err := <-done:
-			if err != nil {
-				t.Error(err)
-			}
-		case <-verbstest.Context(t).Done():
-			t.Fatal("Close waits for a silent peer")
-		}
+		closesInTime(t, a.conn)
 	})
 }

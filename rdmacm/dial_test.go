@@ -3,6 +3,7 @@ package rdmacm_test
 import (
 	"context"
 	"errors"
+	"net"
 	"net/netip"
 	"os"
 	"strings"
@@ -100,6 +101,57 @@ func TestDialLocalAddr(t *testing.T) {
 		}
 		d := rdmacm.Dialer{LocalAddr: netip.MustParseAddrPort("203.0.113.9:0")}
 		dialFails(t, d, l.Addr().String())
+	})
+}
+
+// TestDialZone: a link-local address goes with its zone, on both sides.
+func TestDialZone(t *testing.T) {
+	each(t, func(t *testing.T, target *verbstest.Target) {
+		l := listenOn(t, netip.AddrPortFrom(linkLocal(t, target.Netdev), 0).String(), rdmacm.ListenConfig{Config: prepared})
+		client, server := connect(t, l, rdmacm.Dialer{Config: prepared})
+		mustEcho(t, client, server)
+		for _, addr := range []netip.AddrPort{l.Addr(), client.LocalAddr(), client.RemoteAddr(), server.LocalAddr(), server.RemoteAddr()} {
+			if addr.Addr().Zone() != target.Netdev {
+				t.Errorf("%v has not the zone %s", addr, target.Netdev)
+			}
+		}
+	})
+}
+
+// linkLocal is a netdev's link-local address, with its zone.
+func linkLocal(t *testing.T, netdev string) netip.Addr {
+	t.Helper()
+	ifi, err := net.InterfaceByName(netdev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addrs, err := ifi.Addrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addrs {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is6() && p.Addr().IsLinkLocalUnicast() {
+			return p.Addr().WithZone(netdev)
+		}
+	}
+	t.Fatalf("%s has no link-local address", netdev)
+	return netip.Addr{}
+}
+
+// TestDialBounds: each step's own bound ends a dial, as os.ErrDeadlineExceeded.
+func TestDialBounds(t *testing.T) {
+	each(t, func(t *testing.T, target *verbstest.Target) {
+		mute := thinListener(t, target)
+		addr := mute.id.LocalAddr().String()
+		for name, d := range map[string]rdmacm.Dialer{
+			"Timeout":        {Timeout: 100 * time.Millisecond},
+			"ConnectTimeout": {ConnectTimeout: 100 * time.Millisecond},
+		} {
+			if err := dialFails(t, d, addr); !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("%s: %v, want os.ErrDeadlineExceeded", name, err)
+			}
+			closeID(t, mute.await(t, rdmacm.EventConnectRequest).ID)
+		}
 	})
 }
 
@@ -232,65 +284,6 @@ func TestDialPrepareFails(t *testing.T) {
 		}}}
 		if _, err := d.DialContext(verbstest.Context(t), l.Addr().String()); !errors.Is(err, errMismatch) {
 			t.Errorf("%v, want Prepare's own error", err)
-		}
-	})
-}
-
-// TestDialMany: 64 concurrent dials all succeed (report 20), and echo.
-func TestDialMany(t *testing.T) {
-	each(t, func(t *testing.T, target *verbstest.Target) {
-		const n = 64
-		ctx := verbstest.Context(t)
-		cfg := rdmacm.Config{Prepare: prepare, SendDepth: 4, RecvDepth: 4}
-		l := listen(t, target, rdmacm.ListenConfig{Config: cfg, HandshakeTimeout: verbstest.Limit})
-		d := rdmacm.Dialer{Config: cfg, Timeout: verbstest.Limit, ResolveTimeout: verbstest.Limit}
-
-		servers := make(map[string]*rdmacm.Conn)
-		var clients [n]*rdmacm.Conn
-		var errs [2*n + 1]error
-		var dials, accepts sync.WaitGroup
-		for i := range n {
-			dials.Go(func() {
-				own := d
-				own.PrivateData = []byte{byte(i), 1}
-				clients[i], errs[i] = own.DialContext(ctx, l.Addr().String())
-			})
-		}
-		acceptCtx, stop := context.WithCancel(ctx)
-		accepts.Go(func() {
-			for range n {
-				c, err := l.Accept(acceptCtx)
-				if err != nil {
-					errs[2*n] = err
-					return
-				}
-				servers[string(c.PrivateData()[:2])] = c
-			}
-		})
-		dials.Wait()
-		if errors.Join(errs[:n]...) != nil {
-			stop()
-		}
-		accepts.Wait()
-		stop()
-		var wg sync.WaitGroup
-		for i, c := range clients {
-			s := servers[string([]byte{byte(i), 1})]
-			if c == nil || s == nil {
-				continue
-			}
-			wg.Go(func() {
-				errs[n+i] = errors.Join(echo(ctx, c, s, i), c.Close(), s.Close())
-			})
-		}
-		wg.Wait()
-		for _, err := range errs {
-			if err != nil {
-				t.Error(err)
-			}
-		}
-		if len(servers) != n {
-			t.Errorf("%d connections were accepted, want %d", len(servers), n)
 		}
 	})
 }

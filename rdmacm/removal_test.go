@@ -9,7 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/goverbs/goverbs/ibverbs"
 	"github.com/goverbs/goverbs/internal/verbstest"
@@ -25,13 +27,16 @@ import (
 const childEnv, childArgs = "RDMACM_TEST_CHILD", "RDMACM_TEST_ARGS"
 
 var children = map[string]func(ctx context.Context, args []string) error{
-	"removal": removalChild,
-	"shared":  sharedChild,
+	"removal":    removalChild,
+	"shared":     sharedChild,
+	"rate":       rateServer,
+	"linkdown":   linkDownChild,
+	"addrchange": addrChangeChild,
 }
 
 // runChild does what a child was started for, and returns its exit status.
 func runChild(name string) int {
-	ctx, cancel := context.WithTimeout(context.Background(), verbstest.Limit)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*verbstest.Limit)
 	defer cancel()
 	if err := children[name](ctx, strings.Fields(os.Getenv(childArgs))); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -41,8 +46,8 @@ func runChild(name string) int {
 }
 
 // startChild starts a child and waits for its first line. end waits for its
-// exit status.
-func startChild(t *testing.T, name string, args ...string) (end func() error) {
+// exit status; the test's end kills a child that still runs.
+func startChild(t testing.TB, name string, args ...string) (end func() error) {
 	t.Helper()
 	child := exec.CommandContext(verbstest.Context(t), os.Args[0])
 	child.Env = append(os.Environ(), childEnv+"="+name, childArgs+"="+strings.Join(args, " "))
@@ -57,6 +62,12 @@ func startChild(t *testing.T, name string, args ...string) (end func() error) {
 	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Errorf("the %s child: %v", name, err)
 	}
+	t.Cleanup(func() {
+		if child.ProcessState == nil {
+			child.Process.Kill()
+			child.Wait()
+		}
+	})
 	return child.Wait
 }
 
@@ -75,17 +86,23 @@ var scratchAddr = netip.MustParseAddr("10.78.1.1")
 func scratchNetdev(t *testing.T) string {
 	t.Helper()
 	const name = "gvscratch"
-	ip := func(args ...string) {
-		t.Helper()
-		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
-			t.Fatalf("ip %s: %v: %s", strings.Join(args, " "), err, out)
+	addDummy(t, name, scratchAddr)
+	return name
+}
+
+// addDummy adds a network interface with an address until the test ends.
+func addDummy(t *testing.T, name string, addr netip.Addr) {
+	t.Helper()
+	t.Cleanup(func() { ip("link del " + name) })
+	for _, args := range []string{
+		"link add " + name + " type dummy",
+		"address add " + addr.String() + "/24 dev " + name,
+		"link set " + name + " up mtu 4200",
+	} {
+		if err := ip(args); err != nil {
+			t.Fatal(err)
 		}
 	}
-	ip("link", "add", name, "type", "dummy")
-	t.Cleanup(func() { ip("link", "del", name) })
-	ip("address", "add", scratchAddr.String()+"/24", "dev", name)
-	ip("link", "set", name, "up", "mtu", "4200")
-	return name
 }
 
 func addLink(t *testing.T, driver, netdev string) (name string) {
@@ -126,49 +143,93 @@ func TestDeviceRemoval(t *testing.T) {
 	}
 }
 
+// load is what keeps a device busy: connections that echo for ever, some that
+// only wait, and a listener that waits for more.
+type load struct {
+	l     *rdmacm.Listener
+	crowd *crowd
+	waits chan error // what each of the waiters ended with
+	n     int        // how many there are
+	round []atomic.Int64
+}
+
+// busy is how many of a load's connections echo; the others wait for a message.
+const loadConns, busyConns = 6, 3
+
+func startLoad(ctx context.Context, device string) (*load, error) {
+	lc := rdmacm.ListenConfig{Config: crowdConfig, Device: device}
+	l, err := lc.Listen(ctx, netip.AddrPortFrom(scratchAddr, 0).String())
+	if err != nil {
+		return nil, err
+	}
+	c, err := gather(ctx, l, rdmacm.Dialer{Config: crowdConfig, Device: device}, loadConns)
+	if err == nil {
+		err = c.echo(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	ld := &load{l: l, crowd: c, n: busyConns + 2*(loadConns-busyConns) + 1, round: make([]atomic.Int64, busyConns)}
+	ld.waits = make(chan error, ld.n)
+	for i := range loadConns {
+		client, server := c.clients[i], c.servers[i]
+		if i < busyConns {
+			go func() {
+				for {
+					if err := echo(ctx, client, server, i); err != nil {
+						ld.waits <- err
+						return
+					}
+					ld.round[i].Add(1)
+				}
+			}()
+			continue
+		}
+		for _, end := range []*rdmacm.Conn{client, server} {
+			go func() {
+				var wcs [1]ibverbs.WC
+				_, err := end.RecvCQ().Wait(ctx, wcs[:])
+				ld.waits <- errors.Join(err, wcs[0].Err())
+			}()
+		}
+	}
+	go func() {
+		for {
+			conn, err := l.Accept(ctx)
+			if err != nil {
+				ld.waits <- err
+				return
+			}
+			conn.Close()
+		}
+	}()
+	return ld, nil
+}
+
+// typed checks that a waiter ended with an error of the usual form.
+func typed(ctx context.Context, err error) error {
+	var opErr *ibverbs.OpError
+	var wcErr *ibverbs.WCError
+	if ctx.Err() != nil || !errors.As(err, &opErr) && !errors.As(err, &wcErr) {
+		return fmt.Errorf("a waiter got %v, want a typed error", err)
+	}
+	return nil
+}
+
 // removalChild has connections over a device that its parent deletes, and checks
 // that everybody is told.
 func removalChild(ctx context.Context, args []string) error {
-	lc := rdmacm.ListenConfig{Config: prepared, Device: args[0]}
-	l, err := lc.Listen(ctx, netip.AddrPortFrom(scratchAddr, 0).String())
+	ld, err := startLoad(ctx, args[0])
 	if err != nil {
 		return err
 	}
-	result := acceptOne(ctx, l)
-	client, err := (&rdmacm.Dialer{Config: prepared, Device: args[0]}).DialContext(ctx, l.Addr().String())
-	if err != nil {
-		return err
-	}
-	server := <-result
-	if server.err != nil {
-		return server.err
-	}
-	if err := echo(ctx, client, server.conn, 1); err != nil {
-		return err
-	}
-	ends := []*rdmacm.Conn{client, server.conn}
-	waits := make(chan error, 3)
-	for _, c := range ends {
-		go func() {
-			var wcs [1]ibverbs.WC
-			_, err := c.RecvCQ().Wait(ctx, wcs[:])
-			waits <- errors.Join(err, wcs[0].Err())
-		}()
-	}
-	go func() {
-		_, err := l.Accept(ctx)
-		waits <- err
-	}()
-
 	fmt.Println("ready")
-	for range cap(waits) {
-		var opErr *ibverbs.OpError
-		var wcErr *ibverbs.WCError
-		if err := <-waits; ctx.Err() != nil || !errors.As(err, &opErr) && !errors.As(err, &wcErr) {
-			return fmt.Errorf("a waiter got %v, want a typed error", err)
+	for range ld.n {
+		if err := typed(ctx, <-ld.waits); err != nil {
+			return err
 		}
 	}
-	for _, c := range ends {
+	for _, c := range append(ld.crowd.clients, ld.crowd.servers...) {
 		select {
 		case <-c.Done():
 		case <-ctx.Done():
@@ -179,7 +240,52 @@ func removalChild(ctx context.Context, args []string) error {
 			return fmt.Errorf("%v ended with %v", c, err)
 		}
 	}
-	return errors.Join(client.Close(), server.conn.Close(), l.Close())
+	return errors.Join(ld.crowd.close(), ld.l.Close())
+}
+
+// TestLinkDown takes the network interface down under load: what sends or waits
+// for an answer ends with an error, and Close ends the rest. iWARP also tells
+// connections on which nothing moves; with RoCE those wait, as with TCP.
+func TestLinkDown(t *testing.T) {
+	for _, driver := range labDrivers(t) {
+		t.Run(driver, func(t *testing.T) {
+			netdev := scratchNetdev(t)
+			name := addLink(t, driver, netdev)
+			if err := startChild(t, "linkdown", name, netdev)(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func linkDownChild(ctx context.Context, args []string) error {
+	fmt.Println("ready")
+	ld, err := startLoad(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	if err := ip("link set " + args[1] + " down"); err != nil {
+		return err
+	}
+	for range busyConns { // or others, where they are told too
+		if err := typed(ctx, <-ld.waits); err != nil {
+			return err
+		}
+	}
+	// A dial fails, or finds that the kernel still reaches its own addresses.
+	dialCtx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	c, err := new(rdmacm.Dialer).DialContext(dialCtx, ld.l.Addr().String())
+	if err == nil {
+		err = c.Close()
+	} else {
+		err = typed(ctx, err)
+	}
+	err = errors.Join(err, ld.crowd.close(), ld.l.Close())
+	for range ld.n - busyConns {
+		err = errors.Join(err, typed(ctx, <-ld.waits))
+	}
+	return err
 }
 
 // TestSharedNetdev: where two devices share a network interface, a dial or a

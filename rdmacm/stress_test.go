@@ -5,10 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"os"
-	"os/exec"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -22,17 +18,7 @@ import (
 // threads is how many OS threads this process has.
 func threads(t *testing.T) int {
 	t.Helper()
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(status), "Threads:")
-	line, _, _ := strings.Cut(rest, "\n")
-	n, err := strconv.Atoi(strings.TrimSpace(line))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return status(t, "Threads")
 }
 
 // TestWaitersHoldNoThreads: 200 goroutines that wait for events, accepts and
@@ -72,56 +58,53 @@ func TestWaitersHoldNoThreads(t *testing.T) {
 	})
 }
 
-// stoppedServer runs the C server and connects to it; the server's process is
-// then stopped, as a debugger would do it.
-func stoppedServer(t *testing.T, addr netip.Addr) *rdmacm.Conn {
+// serverWith runs the C server, connects to it, and sends its process a signal.
+func serverWith(t *testing.T, addr netip.Addr, sig syscall.Signal) *rdmacm.Conn {
 	t.Helper()
-	ctx := verbstest.Context(t)
-	l, err := net.Listen("tcp", netip.AddrPortFrom(addr, 0).String())
+	port := freePort(t, addr)
+	server := startPeer(t, "rping", "-s", "-a", addr.String(), "-p", port)
+	c, err := dialServer(verbstest.Context(t), rdmacm.Dialer{Config: prepared}, net.JoinHostPort(addr.String(), port))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	l.Close()
-	server := exec.CommandContext(ctx, "rping", "-s", "-a", addr.String(), "-p", port)
-	if err := server.Start(); err != nil {
+	if err := server.cmd.Process.Signal(sig); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		server.Process.Kill()
-		server.Wait()
-	})
-	for {
-		c, err := (&rdmacm.Dialer{Config: prepared}).DialContext(ctx, net.JoinHostPort(addr.String(), port))
-		if err == nil {
-			if err := server.Process.Signal(syscall.SIGSTOP); err != nil {
-				t.Fatal(err)
-			}
-			return c
-		}
-		if !errors.Is(err, syscall.ECONNREFUSED) {
-			t.Fatal(err)
-		}
-		time.Sleep(20 * time.Millisecond) // it does not listen yet
-	}
+	return c
 }
 
-// TestCloseStoppedPeer: Close is bounded with a peer whose process is stopped,
-// and leaves nothing (report 19).
+// TestCloseStoppedPeer: Close is bounded with a peer whose process is stopped, as
+// a debugger would do it, and leaves nothing (report 19).
 func TestCloseStoppedPeer(t *testing.T) {
 	each(t, func(t *testing.T, target *verbstest.Target) {
-		c := stoppedServer(t, target.Addr)
-		done := make(chan error, 1)
-		go func() { done <- c.Close() }()
-		select {
-		case err := <-done:
-			if err != nil {
-				t.Error(err)
-			}
-		case <-verbstest.Context(t).Done():
-			t.Fatal("Close waits for a stopped peer")
-		}
+		closesInTime(t, serverWith(t, target.Addr, syscall.SIGSTOP))
 	})
+}
+
+// TestKilledPeer: a peer whose process dies shows as disconnected.
+func TestKilledPeer(t *testing.T) {
+	each(t, func(t *testing.T, target *verbstest.Target) {
+		c := serverWith(t, target.Addr, syscall.SIGKILL)
+		ended(t, c)
+		if !errors.Is(c.Err(), rdmacm.ErrDisconnected) {
+			t.Errorf("ended with %v, want ErrDisconnected", c.Err())
+		}
+		closesInTime(t, c)
+	})
+}
+
+func closesInTime(t *testing.T, c *rdmacm.Conn) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- c.Close() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-verbstest.Context(t).Done():
+		t.Fatal("Close waits for the peer")
+	}
 }
 
 // TestCloseDuringHandshake closes the listener in the middle of a handshake: the

@@ -129,6 +129,14 @@ func Each(t *testing.T, fn func(*testing.T, *Target), caps ...Capability) {
 	}, len(caps) == 0)
 }
 
+// EachB runs fn as a sub-benchmark on every device.
+func EachB(b *testing.B, fn func(*testing.B, *Target)) {
+	b.Helper()
+	for _, r := range find(b) {
+		b.Run(r.Name, func(b *testing.B) { fn(b, open(b, r)) })
+	}
+}
+
 // EachLacking runs fn as a subtest on every device that lacks the capability,
 // to see it refused. Where all devices have it (hardware may) there is nothing
 // to refuse.
