@@ -85,12 +85,14 @@ func routeFromC(r *cRoute) route {
 		transport: ibverbs.Transport(r.transport),
 		port:      int(r.port_num),
 	}
+	name := make([]byte, 0, len(r.device))
 	for _, c := range r.device {
 		if c == 0 {
 			break
 		}
-		out.device += string(rune(byte(c)))
+		name = append(name, byte(c))
 	}
+	out.device = string(name)
 	var src, dst sockaddr
 	for i := range src {
 		src[i], dst[i] = byte(r.src[i]), byte(r.dst[i])

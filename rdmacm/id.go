@@ -70,7 +70,10 @@ func (id *ID) call(op string, fn func() error) error {
 	if id.closed {
 		return wrap(op, id.String(), net.ErrClosed)
 	}
-	return wrap(op, id.String(), fn())
+	if err := fn(); err != nil {
+		return wrap(op, id.String(), err)
+	}
+	return nil
 }
 
 func (id *ID) readRoute() {

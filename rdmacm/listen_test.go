@@ -289,7 +289,13 @@ func TestRequestConfig(t *testing.T) {
 			r.Config.ResponderResources = 1
 			return nil
 		}})
-		client, server := connect(t, l, rdmacm.Dialer{})
+		client, server := connect(t, l, rdmacm.Dialer{Config: rdmacm.Config{RetryCount: 3, SendCQSize: 1000}})
+		if n := client.SendCQ().CQE(); n < 1000 {
+			t.Errorf("a CQ for %d completions, want 1000", n)
+		}
+		if n := server.Negotiated(); target.Dev.Info().Transport == ibverbs.TransportIB && n.RetryCount != 3 {
+			t.Errorf("the accepting side retries %d times, want the 3 of the dialing side", n.RetryCount)
+		}
 		if server.PD() != pd {
 			t.Error("the connection is not on the PD that OnRequest chose")
 		}
