@@ -12,11 +12,11 @@ import (
 // Few dials to one address are under way at a time. The kernel gains nothing from
 // more, and the threads lose by it; and where a thousand ask the same peer at once,
 // the last answers come too late: iWARP's siw gives up after 10 s, and RoCE sends
-// requests anew after 4 s. A dial that takes longer than usual leaves its place to
-// another: a peer that is stuck with some connections may still take others.
+// requests anew after 4 s. Where no dial ends for a while, others begin: a peer
+// that is stuck with some connections, or takes its time, may still take others.
 const (
-	windowSize     = 8
-	windowPatience = 100 * time.Millisecond
+	windowSize     = 16
+	windowPatience = 200 * time.Millisecond
 )
 
 // windows are the dials that are under way, by address.

@@ -22,13 +22,14 @@ type Gate struct {
 	free    int
 	inside  []*visit // who holds a place, the longest first
 	waiting []*visit
+	left    time.Time   // when somebody last left while others waited
 	timer   *time.Timer // runs while somebody waits
 }
 
 // visit is a caller's way through a gate.
 type visit struct {
 	entered chan struct{} // closed when the caller may go in
-	since   time.Time
+	since   time.Time     // when it went in
 }
 
 // Control is for calls that the kernel answers soon; Slow for those that may wait
@@ -38,8 +39,10 @@ var (
 	Slow    = New(2, 50*time.Millisecond)
 )
 
-// New makes a gate for n callers. One that is still inside after patience gives
-// its place to another: no call is held up for long by one that does not return.
+// New makes a gate for n callers. Where nobody leaves for as long as patience,
+// those who have been inside since then give their places to others: no call is
+// held up for long by calls that do not return. While some return, the gate keeps
+// its number.
 func New(n int, patience time.Duration) *Gate { return &Gate{free: n, patience: patience} }
 
 // Enter waits for a place. The caller makes one call and then leaves with the
@@ -96,11 +99,16 @@ func (g *Gate) admit(v *visit) {
 func (g *Gate) leave(v *visit) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if i := slices.Index(g.waiting, v); i >= 0 {
+		g.waiting = slices.Delete(g.waiting, i, i+1)
+		return
+	}
+	if len(g.waiting) > 0 {
+		g.left = time.Now()
+	}
 	if i := slices.Index(g.inside, v); i >= 0 {
 		g.inside = slices.Delete(g.inside, i, i+1)
 		g.pass()
-	} else if i := slices.Index(g.waiting, v); i >= 0 {
-		g.waiting = slices.Delete(g.waiting, i, i+1)
 	}
 }
 
@@ -116,13 +124,14 @@ func (g *Gate) pass() {
 	close(next.entered)
 }
 
-// watch looks again when the one who has been inside for longest has tried the
-// gate's patience.
+// stuck is for how long nobody has left.
+func (g *Gate) stuck() time.Duration {
+	return min(time.Since(g.inside[0].since), time.Since(g.left))
+}
+
+// watch looks again when the gate's patience may have been tried.
 func (g *Gate) watch() {
-	if len(g.inside) == 0 {
-		return
-	}
-	wait := g.patience - time.Since(g.inside[0].since)
+	wait := g.patience - g.stuck()
 	if g.timer == nil {
 		g.timer = time.AfterFunc(wait, g.expire)
 	} else {
@@ -134,9 +143,14 @@ func (g *Gate) watch() {
 func (g *Gate) expire() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for len(g.waiting) > 0 && len(g.inside) > 0 && time.Since(g.inside[0].since) >= g.patience {
-		g.inside = g.inside[1:]
-		g.pass()
+	if len(g.waiting) == 0 {
+		return
+	}
+	if time.Since(g.left) >= g.patience {
+		for len(g.waiting) > 0 && time.Since(g.inside[0].since) >= g.patience {
+			g.inside = g.inside[1:]
+			g.pass()
+		}
 	}
 	if len(g.waiting) > 0 {
 		g.watch()

@@ -77,3 +77,30 @@ func TestEnterContext(t *testing.T) {
 		t.Errorf("%d places are free and %d wait after everybody left", g.free, len(g.waiting))
 	}
 }
+
+// While some come and go, one that stays keeps its place, and no more than the
+// gate's number are inside.
+func TestProgress(t *testing.T) {
+	g := New(2, 50*time.Millisecond)
+	stays := g.Enter()
+	var inside atomic.Int32
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 40 {
+				leave := g.Enter()
+				if n := inside.Add(1); n > 1 {
+					t.Errorf("%d are inside besides the one that stays, want 1", n)
+				}
+				time.Sleep(time.Millisecond)
+				inside.Add(-1)
+				leave()
+			}
+		})
+	}
+	wg.Wait()
+	stays()
+	if g.free != 2 {
+		t.Errorf("%d places are free after everybody left, want 2", g.free)
+	}
+}
