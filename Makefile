@@ -1,7 +1,7 @@
 # The targets say what they do: run `make`.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint coverage fuzz test-cgocheck2 test-lanes test-host test-rdmalab test-lab figures figures-cm build generate clean setup setup-lab kernel
+.PHONY: help demo bench test lint coverage fuzz test-cgocheck2 test-lanes test-host test-rdmalab test-lab figures figures-cm build generate clean setup setup-lab kernel
 
 # The kernel that the lab boots.
 KERNEL ?= 6.1
@@ -16,6 +16,9 @@ help: ## print this list
 
 demo: setup-lab kernel build ## compare RoCE v2, iWARP and TCP on this machine, in a VM with real rxe and siw devices
 	@ci/demo $(KERNEL)
+
+bench: setup ## what the bindings cost, against C in the same run: docs/performance.md
+	@ci/bench
 
 test: lint coverage test-host fuzz test-rdmalab test-lab test-cgocheck2 ## run all checks and all tests, on rxe and on siw
 

@@ -2,6 +2,8 @@ package ibverbs
 
 // The control path: one Go function per verb, that returns a Go error.
 
+// #cgo noescape gv_get_cq_event
+// #cgo nocallback gv_get_cq_event
 // #include "shim.h"
 // #include <stdlib.h>
 import "C"

@@ -3,14 +3,17 @@ package ibverbs
 // The data path: work requests laid out in C memory, one crossing a batch,
 // nothing allocated.
 
+// The calls get C's pointers as numbers: for a pointer to a struct with pointers,
+// cgo would look at each call whether it is Go's. They give their results
+// through a pointer: a C function's own result costs two more calls, to find it
+// where the stack has moved. noescape, which needs nocallback, lets the results
+// of polls and the slice of completions stay on a stack; posts have no pointer
+// to Go's memory, and do without those two.
+
 // #cgo noescape gv_poll_cq
 // #cgo nocallback gv_poll_cq
 // #cgo noescape gv_spin_cq
 // #cgo nocallback gv_spin_cq
-// #cgo noescape gv_post_send
-// #cgo nocallback gv_post_send
-// #cgo noescape gv_post_recv
-// #cgo nocallback gv_post_recv
 // #include "shim.h"
 // #include <stdlib.h>
 import "C"
@@ -103,8 +106,12 @@ var hostLittleEndian = func() bool {
 	return *(*byte)(unsafe.Pointer(&one)) == 1
 }()
 
+// number is C's pointer to an object or memory of C's.
+func number[T any](p *T) C.uintptr_t { return C.uintptr_t(uintptr(unsafe.Pointer(p))) }
+
 func pollCQ(cq *cCQ, wcs []WC) (int, error) {
-	n := C.gv_poll_cq(cq, C.int(len(wcs)), (*C.struct_ibv_wc)(unsafe.Pointer(&wcs[0])))
+	var n C.int
+	C.gv_poll_cq(number(cq), C.int(len(wcs)), (*C.struct_ibv_wc)(unsafe.Pointer(&wcs[0])), &n)
 	if n < 0 {
 		return 0, retErr(int(n), nil)
 	}
@@ -112,7 +119,8 @@ func pollCQ(cq *cCQ, wcs []WC) (int, error) {
 }
 
 func spinCQ(cq *cCQ, wcs []WC, budgetNS uint64) (int, error) {
-	n := C.gv_spin_cq(cq, C.int(len(wcs)), (*C.struct_ibv_wc)(unsafe.Pointer(&wcs[0])), C.uint64_t(budgetNS))
+	var n C.int
+	C.gv_spin_cq(number(cq), C.int(len(wcs)), (*C.struct_ibv_wc)(unsafe.Pointer(&wcs[0])), C.uint64_t(budgetNS), &n)
 	if n < 0 {
 		return 0, retErr(int(n), nil)
 	}
@@ -139,6 +147,7 @@ const wrBatch = 128
 // with the SGEs and the inline data that they point to.
 type sendQueue struct {
 	mem    unsafe.Pointer
+	result *C.struct_gv_posted
 	wrs    []cSendWR
 	sges   []SGE
 	inline []byte // slot bytes for each of wrs: its inline data, then its TSO header
@@ -148,33 +157,40 @@ type sendQueue struct {
 
 // recvQueue is the same for receives.
 type recvQueue struct {
-	mem  unsafe.Pointer
-	wrs  []cRecvWR
-	sges []SGE
+	mem    unsafe.Pointer
+	result *C.struct_gv_posted
+	wrs    []cRecvWR
+	sges   []SGE
 }
 
-// queueMem takes zeroed C memory for n work requests of wrSize bytes and their
-// SGEs: two each, and at least what one may have.
-func queueMem(n, wrSize, maxSGE, inline int) (mem unsafe.Pointer, sgesAt unsafe.Pointer, sges int, err error) {
+// cacheLine is what work requests are aligned to, in bytes.
+const cacheLine = 64
+
+// queueMem takes zeroed C memory for a post's result, n work requests of wrSize
+// bytes and their SGEs: two each, and at least what one may have.
+func queueMem(n, wrSize, maxSGE, inline int) (mem, wrsAt, sgesAt unsafe.Pointer, sges int, err error) {
 	sges = max(2*n, maxSGE)
-	size := n*wrSize + sges*C.sizeof_struct_ibv_sge + n*inline
-	mem, errno := C.calloc(1, C.size_t(size))
+	size := cacheLine + n*wrSize + sges*C.sizeof_struct_ibv_sge + n*inline
+	size = (size + cacheLine - 1) &^ (cacheLine - 1)
+	mem, errno := C.aligned_alloc(cacheLine, C.size_t(size))
 	if mem == nil {
-		return nil, nil, 0, nullErr(true, errno)
+		return nil, nil, nil, 0, nullErr(true, errno)
 	}
-	return mem, unsafe.Add(mem, n*wrSize), sges, nil
+	clear(unsafe.Slice((*byte)(mem), size))
+	wrsAt = unsafe.Add(mem, cacheLine)
+	return mem, wrsAt, unsafe.Add(wrsAt, n*wrSize), sges, nil
 }
 
 func (q *sendQueue) alloc(cap QPCap, maxTSOHeader int) error {
 	n := int(min(max(cap.MaxSendWR, 1), wrBatch))
 	q.header = max(int(cap.MaxInlineData), atomicSize)
 	q.slot = q.header + maxTSOHeader
-	mem, sgesAt, sges, err := queueMem(n, C.sizeof_struct_ibv_send_wr, int(cap.MaxSendSGE), q.slot)
+	mem, wrsAt, sgesAt, sges, err := queueMem(n, C.sizeof_struct_ibv_send_wr, int(cap.MaxSendSGE), q.slot)
 	if err != nil {
 		return err
 	}
-	q.mem = mem
-	q.wrs = unsafe.Slice((*cSendWR)(mem), n)
+	q.mem, q.result = mem, (*C.struct_gv_posted)(mem)
+	q.wrs = unsafe.Slice((*cSendWR)(wrsAt), n)
 	q.sges = unsafe.Slice((*SGE)(sgesAt), sges)
 	q.inline = unsafe.Slice((*byte)(unsafe.Add(sgesAt, sges*C.sizeof_struct_ibv_sge)), n*q.slot)
 	return nil
@@ -187,12 +203,12 @@ func (q *sendQueue) free() {
 
 func (q *recvQueue) alloc(cap QPCap) error {
 	n := int(min(max(cap.MaxRecvWR, 1), wrBatch))
-	mem, sgesAt, sges, err := queueMem(n, C.sizeof_struct_ibv_recv_wr, int(cap.MaxRecvSGE), 0)
+	mem, wrsAt, sgesAt, sges, err := queueMem(n, C.sizeof_struct_ibv_recv_wr, int(cap.MaxRecvSGE), 0)
 	if err != nil {
 		return err
 	}
-	q.mem = mem
-	q.wrs = unsafe.Slice((*cRecvWR)(mem), n)
+	q.mem, q.result = mem, (*C.struct_gv_posted)(mem)
+	q.wrs = unsafe.Slice((*cRecvWR)(wrsAt), n)
 	q.sges = unsafe.Slice((*SGE)(sgesAt), sges)
 	return nil
 }
@@ -319,13 +335,23 @@ func (q *recvQueue) put(wrs []RecvWR) int {
 
 // post posts the first n work requests that put laid out: ibv_post_send(3).
 func (q *sendQueue) post(qp *cQP, n int) (accepted int, err error) {
-	r := C.gv_post_send(qp, (*C.struct_ibv_send_wr)(unsafe.Pointer(&q.wrs[0])), C.int(n))
-	return int(r.accepted), postErr(r.err)
+	q.postAll(qp, n)
+	return q.posted()
+}
+
+// postAll posts, and tells whether all n were accepted. posted says more.
+func (q *sendQueue) postAll(qp *cQP, n int) bool {
+	C.gv_post_send(number(qp), number(unsafe.SliceData(q.wrs)), C.int(n), number(q.result))
+	return q.result.accepted == C.int(n)
+}
+
+func (q *sendQueue) posted() (accepted int, err error) {
+	return int(q.result.accepted), postErr(q.result.err)
 }
 
 func (q *recvQueue) post(qp *cQP, n int) (accepted int, err error) {
-	r := C.gv_post_recv(qp, (*C.struct_ibv_recv_wr)(unsafe.Pointer(&q.wrs[0])), C.int(n))
-	return int(r.accepted), postErr(r.err)
+	C.gv_post_recv(number(qp), number(&q.wrs[0]), C.int(n), number(q.result))
+	return int(q.result.accepted), postErr(q.result.err)
 }
 
 func postErr(errno C.int) error {

@@ -20,7 +20,7 @@ type fake struct {
 	qp  *QP
 }
 
-func newFake(t *testing.T, answer func(verbsfake.Call) syscall.Errno) *fake {
+func newFake(t testing.TB, answer func(verbsfake.Call) syscall.Errno) *fake {
 	t.Helper()
 	p := verbsfake.Open(t, answer)
 	f := &fake{Provider: p}

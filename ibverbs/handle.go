@@ -120,23 +120,28 @@ func (h *handle) disown() {
 
 // acquire begins a call into C; release ends it.
 func (h *handle) acquire() error {
-	for {
-		n := h.refs.Load()
-		if n&closedBit != 0 {
-			return os.ErrClosed
-		}
-		if h.refs.CompareAndSwap(n, n+1) {
-			return nil
-		}
+	if h.refs.Add(1)&closedBit != 0 {
+		return h.tooLate()
 	}
+	return nil
+}
+
+// tooLate takes back the reference of a call that found the handle closed.
+func (h *handle) tooLate() error {
+	h.release()
+	return os.ErrClosed
 }
 
 func (h *handle) release() {
 	if h.refs.Add(-1) == closedBit {
-		select {
-		case h.drained <- struct{}{}:
-		default:
-		}
+		h.tellDrained()
+	}
+}
+
+func (h *handle) tellDrained() {
+	select {
+	case h.drained <- struct{}{}:
+	default:
 	}
 }
 

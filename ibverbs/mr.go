@@ -187,8 +187,11 @@ func (mr *MR) SGEOf(b []byte) SGE {
 	return mr.SGE(int(at-start), len(b))
 }
 
+// outsideAddr is outside's address, which no memory has.
+const outsideAddr = math.MaxUint64
+
 // outside is the SGE for memory that its region does not have.
-var outside = SGE{Addr: math.MaxUint64, Length: math.MaxUint32, LKey: math.MaxUint32}
+var outside = SGE{Addr: outsideAddr, Length: math.MaxUint32, LKey: math.MaxUint32}
 
 // checkSGEs finds SGEs that MR.SGE made for memory that is not there.
 func checkSGEs(list []SGE) error {

@@ -23,7 +23,16 @@ import (
 func (qp *QP) PostSend(wrs []SendWR) (accepted int, err error) {
 	const op = "ibv_post_send"
 	qp.sendMu.Lock()
+	if qp.plainOps != 0 && !qp.closed() && QPState(qp.state.Load()) >= QPStateRTS {
+		if accepted, err = qp.postPlain(wrs); err == nil && accepted == len(wrs) {
+			qp.sendMu.Unlock()
+			return accepted, nil
+		}
+	}
 	defer qp.sendMu.Unlock()
+	if err != nil {
+		return accepted, wrap(op, qp.object, qp.postHint(err, QPStateRTS))
+	}
 	if qp.closed() {
 		return 0, wrap(op, qp.object, os.ErrClosed)
 	}
@@ -31,8 +40,8 @@ func (qp *QP) PostSend(wrs []SendWR) (accepted int, err error) {
 		return 0, wrap(op, qp.object, err)
 	}
 	defer qp.releaseAHs()
-	good, bad := qp.checkSends(wrs)
-	for accepted < good {
+	good, bad := qp.checkSends(wrs[accepted:])
+	for good += accepted; accepted < good; {
 		done, err := qp.postBatch(wrs[accepted:good])
 		accepted += done
 		if err != nil {
@@ -40,6 +49,32 @@ func (qp *QP) PostSend(wrs []SendWR) (accepted int, err error) {
 		}
 	}
 	return accepted, wrap(op, qp.object, bad)
+}
+
+// postPlain posts from wrs on, a batch at a time, until one has a work request
+// that is not plain.
+func (qp *QP) postPlain(wrs []SendWR) (accepted int, err error) {
+	ops := qp.plainOps
+	if qp.readDepth.Load() == 0 {
+		ops &^= 1 << WRRDMARead
+	}
+	for accepted < len(wrs) {
+		n, plain := qp.send.putPlain(wrs[accepted:], ops, int(qp.cap.MaxSendSGE), int(qp.cap.MaxInlineData))
+		if !plain {
+			return accepted, nil
+		}
+		done := n
+		if qp.ex != nil {
+			done, err = qp.send.postEx(qp.ex, n)
+		} else if !qp.send.postAll(qp.qp, n) {
+			done, err = qp.send.posted()
+		}
+		accepted += done
+		if err != nil {
+			return accepted, err
+		}
+	}
+	return accepted, nil
 }
 
 // postBatch posts as many of wrs as cross to C at once.

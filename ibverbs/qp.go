@@ -35,10 +35,11 @@ type QP struct {
 
 	ud datagrams // UD only
 
-	sendMu sync.Mutex
-	send   sendQueue
-	recvMu sync.Mutex
-	recv   recvQueue
+	plainOps plainOps // opcodes that putPlain takes
+	sendMu   sync.Mutex
+	send     sendQueue
+	recvMu   sync.Mutex
+	recv     recvQueue
 }
 
 // QPCap holds the sizes of a QP's queues (struct ibv_qp_cap).

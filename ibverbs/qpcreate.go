@@ -193,6 +193,7 @@ func (qp *QP) create(attr *QPInitAttr) (err error) {
 		qp.owed = newOwed(qp)
 		qp.owed.enter()
 	}
+	qp.plainOps = qp.plain()
 	if qp.rxe {
 		qp.dev.qps.Store(qp.qpn, qp)
 	}

@@ -29,9 +29,9 @@ int gv_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 	return ibv_req_notify_cq(cq, solicited_only);
 }
 
-int gv_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+void gv_poll_cq(uintptr_t cq, int n, struct ibv_wc *wc, int *got)
 {
-	return ibv_poll_cq(cq, n, wc);
+	*got = ibv_poll_cq((struct ibv_cq *)cq, n, wc);
 }
 
 static uint64_t now_ns(void)
@@ -51,21 +51,22 @@ static inline void relax(void)
 #endif
 }
 
-int gv_spin_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc, uint64_t budget_ns)
+void gv_spin_cq(uintptr_t number, int n, struct ibv_wc *wc, uint64_t budget_ns, int *got)
 {
+	struct ibv_cq *cq = (struct ibv_cq *)number;
 	uint64_t deadline = now_ns() + budget_ns;
-	int i, got;
+	int i;
 
 	for (;;) {
 		/* The clock costs as much as a poll: look at it now and then. */
 		for (i = 0; i < 16; i++) {
-			got = ibv_poll_cq(cq, n, wc);
-			if (got)
-				return got;
+			*got = ibv_poll_cq(cq, n, wc);
+			if (*got)
+				return;
 			relax();
 		}
 		if (now_ns() >= deadline)
-			return 0;
+			return;
 	}
 }
 
@@ -103,14 +104,24 @@ int gv_post_errno(int ret)
 		return done;                                             \
 	} while (0)
 
-struct gv_posted gv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, int n)
+static struct gv_posted post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, int n)
 {
 	GV_POST(ibv_post_send, qp, wr, n, struct ibv_send_wr);
 }
 
-struct gv_posted gv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, int n)
+void gv_post_send(uintptr_t qp, uintptr_t wr, int n, uintptr_t posted)
+{
+	*(struct gv_posted *)posted = post_send((struct ibv_qp *)qp, (struct ibv_send_wr *)wr, n);
+}
+
+static struct gv_posted post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, int n)
 {
 	GV_POST(ibv_post_recv, qp, wr, n, struct ibv_recv_wr);
+}
+
+void gv_post_recv(uintptr_t qp, uintptr_t wr, int n, uintptr_t posted)
+{
+	*(struct gv_posted *)posted = post_recv((struct ibv_qp *)qp, (struct ibv_recv_wr *)wr, n);
 }
 
 struct gv_posted gv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, int n)

@@ -31,17 +31,17 @@ type SendWR struct {
 	RemoteAddr uint64 // WRITE, READ, FLUSH and atomics, whose address is a multiple of 8
 	RKey       uint32 // likewise
 
-	// Atomics work on 8 bytes as on a number of the remote host's byte order;
-	// what was there before goes to SGList, 8 bytes long, in that of the local
-	// host.
-	CompareAdd uint64 // the value to compare with or to add
-	Swap       uint64 // ATOMIC_CMP_AND_SWP: the new value
-
 	// UD QPs, whose every work request needs an AH: where the message goes. See
 	// AH for how long it must stay open.
 	AH         *AH
 	RemoteQPN  uint32 // 24 bits; McastQPN for a multicast group
 	RemoteQKey uint32 // the receiving QP's; if bit 31 is set, the own QP's is sent instead (not by rxe)
+
+	// Atomics work on 8 bytes as on a number of the remote host's byte order;
+	// what was there before goes to SGList, 8 bytes long, in that of the local
+	// host.
+	CompareAdd uint64 // the value to compare with or to add
+	Swap       uint64 // ATOMIC_CMP_AND_SWP: the new value
 
 	Bind       *MWBind    // for WRBindMW
 	RemoteSRQN uint32     // XRC_SEND QPs: the SRQ that receives (ibv_get_srq_num(3))

@@ -29,6 +29,16 @@ type FD struct {
 	reader chan struct{}
 	closed chan struct{}
 	once   sync.Once
+
+	// What the goroutine with the token reads with, so that a wait allocates
+	// nothing.
+	try    func() (bool, error)
+	tryErr error
+	step   func(uintptr) bool // tryOnce, bound once
+
+	watching sync.Mutex
+	watched  context.Context // its end moves the deadline; under watching
+	unwatch  func() bool     // under watching
 }
 
 // longAgo is a deadline that has passed: setting it wakes a parked reader.
@@ -56,12 +66,14 @@ func New(fd int, name string) (*FD, error) {
 		file.Close()
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return &FD{
+	f := &FD{
 		file:   file,
 		conn:   conn,
 		reader: make(chan struct{}, 1),
 		closed: make(chan struct{}),
-	}, nil
+	}
+	f.step = f.tryOnce
+	return f, nil
 }
 
 // Wait calls try until it reports done or an error, and parks the goroutine
@@ -102,26 +114,26 @@ func (f *FD) WaitOr(ctx context.Context, other <-chan struct{}, try func() (done
 
 // read runs with the right to read.
 func (f *FD) read(ctx context.Context, try func() (bool, error)) error {
-	if ctx.Done() != nil {
-		defer f.wakeOnDone(ctx)()
+	f.try = try
+	defer func() { f.try = nil }()
+	f.watch(ctx)
+	// An earlier reader may have put back the deadline that ctx had moved.
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	for {
-		var tryErr error
-		err := f.conn.Read(func(uintptr) bool {
-			var done bool
-			done, tryErr = try()
-			return done || tryErr != nil
-		})
+		f.tryErr = nil
+		err := f.conn.Read(f.step)
 		switch {
 		case err == nil:
-			return tryErr
+			return f.tryErr
 		case f.isClosed(): // the poller's own error is not os.ErrClosed
 			return os.ErrClosed
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return err
 		}
-		// Either ctx has ended or Kick was called. Look at ctx again after
-		// the deadline is back: it may have ended in between.
+		// A context has ended or Kick was called. Look at ctx again after the
+		// deadline is back: it may have ended in between.
 		f.file.SetReadDeadline(time.Time{})
 		if err := ctx.Err(); err != nil {
 			return err
@@ -129,25 +141,32 @@ func (f *FD) read(ctx context.Context, try func() (bool, error)) error {
 	}
 }
 
+func (f *FD) tryOnce(uintptr) bool {
+	done, err := f.try()
+	f.tryErr = err
+	return done || err != nil
+}
+
 // Kick makes the goroutine that reads, if any, call try again. What try is to
 // see must be there before.
 func (f *FD) Kick() { f.file.SetReadDeadline(longAgo) }
 
-// wakeOnDone moves the deadline into the past when ctx ends. The function that
-// it returns puts the deadline back, for the next reader.
-func (f *FD) wakeOnDone(ctx context.Context) (restore func()) {
-	moved := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(moved)
-		f.file.SetReadDeadline(longAgo)
-	})
-	return func() {
-		if stop() {
-			return
-		}
-		<-moved
-		f.file.SetReadDeadline(time.Time{})
+// watch has the end of ctx move the deadline into the past, and leaves it so:
+// the next wait mostly has the same ctx, and costs nothing then. A reader that
+// is woken by the end of another's ctx goes on.
+func (f *FD) watch(ctx context.Context) {
+	if ctx.Done() == nil {
+		return
 	}
+	f.watching.Lock()
+	defer f.watching.Unlock()
+	if f.watched == ctx || f.isClosed() {
+		return
+	}
+	if f.unwatch != nil {
+		f.unwatch()
+	}
+	f.watched, f.unwatch = ctx, context.AfterFunc(ctx, f.Kick)
 }
 
 func (f *FD) isClosed() bool {
@@ -165,6 +184,12 @@ func (f *FD) Close() error {
 	var err error
 	f.once.Do(func() {
 		close(f.closed)
+		f.watching.Lock()
+		if f.unwatch != nil {
+			f.unwatch()
+		}
+		f.watched, f.unwatch = nil, nil
+		f.watching.Unlock()
 		defer gate.Control.Enter()()
 		err = f.file.Close()
 	})

@@ -2,7 +2,9 @@
 // what it is called with, and choose what it answers. It has the verbs that
 // libibverbs passes on to the provider as they are, and that no software driver
 // has: work queues, indirection tables and QPs that use them, flow rules and
-// actions, counters.
+// actions, counters. Its QPs carry nothing out, and complete each work request
+// as it is posted, so that what a binding costs can be measured on any host;
+// they can fail in every way that a provider does.
 //
 // Only tests import it: they cannot import "C" themselves.
 package verbsfake
@@ -32,6 +34,7 @@ type Call struct {
 type Provider struct {
 	ctx    *C.struct_ibv_context
 	things []unsafe.Pointer
+	cqs    []*C.struct_vf_null_cq
 	calls  []string
 	answer func(Call) syscall.Errno
 	alive  int
@@ -51,6 +54,9 @@ func Open(t testing.TB, answer func(Call) syscall.Errno) *Provider {
 		for _, thing := range p.things {
 			C.free(thing)
 		}
+		for _, cq := range p.cqs {
+			C.vf_null_cq_free(cq)
+		}
 		C.vf_close(p.ctx)
 		current = nil
 	})
@@ -64,7 +70,11 @@ func (p *Provider) Context() unsafe.Pointer { return unsafe.Pointer(p.ctx) }
 func (p *Provider) PD() unsafe.Pointer { return p.keep(unsafe.Pointer(C.vf_pd(p.ctx))) }
 
 // CQ is a new struct ibv_cq.
-func (p *Provider) CQ() unsafe.Pointer { return p.keep(unsafe.Pointer(C.vf_cq(p.ctx))) }
+func (p *Provider) CQ() unsafe.Pointer {
+	cq := C.vf_null_cq(p.ctx, nullCQRoom)
+	p.cqs = append(p.cqs, cq)
+	return unsafe.Pointer(cq)
+}
 
 // QP is a new struct ibv_qp.
 func (p *Provider) QP() unsafe.Pointer { return p.keep(unsafe.Pointer(C.vf_qp(p.ctx))) }

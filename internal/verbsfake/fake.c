@@ -171,12 +171,40 @@ void vf_destroy_qp(struct ibv_qp *qp)
 	destroy("destroy_qp", qp);
 }
 
+static struct verbs_context *container(struct ibv_context *ctx)
+{
+	return (struct verbs_context *)((char *)ctx - offsetof(struct verbs_context, context));
+}
+
+static int not_here(void)
+{
+	return EOPNOTSUPP;
+}
+
+/*
+ * What libibverbs keeps to itself about a context is mostly the provider's
+ * functions. Its layout is not known here: each word of it is a function that
+ * refuses.
+ */
+static void *refuse_all(void)
+{
+	enum { WORDS = 512 };
+	int (**words)(void) = calloc(WORDS, sizeof(*words));
+	int i;
+
+	for (i = 0; i < WORDS; i++)
+		words[i] = not_here;
+	return words;
+}
+
 struct ibv_context *vf_open(void)
 {
 	struct verbs_context *v = calloc(1, sizeof(*v));
 
 	v->sz = sizeof(*v);
 	v->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	v->priv = refuse_all();
+	vf_null_ops(&v->context.ops);
 	v->create_qp_ex = create_qp;
 	v->create_wq = create_wq;
 	v->modify_wq = modify_wq;
@@ -201,7 +229,8 @@ struct ibv_context *vf_open(void)
 
 void vf_close(struct ibv_context *ctx)
 {
-	free((char *)ctx - offsetof(struct verbs_context, context));
+	free(container(ctx)->priv);
+	free(container(ctx));
 }
 
 struct vf_posts *vf_posts(void)
@@ -217,18 +246,10 @@ struct ibv_pd *vf_pd(struct ibv_context *ctx)
 	return pd;
 }
 
-struct ibv_cq *vf_cq(struct ibv_context *ctx)
-{
-	struct ibv_cq *cq = calloc(1, sizeof(*cq));
-
-	cq->context = ctx;
-	return cq;
-}
-
 struct ibv_qp *vf_qp(struct ibv_context *ctx)
 {
-	struct ibv_qp *qp = calloc(1, sizeof(*qp));
+	struct vf_null_qp *qp = calloc(1, sizeof(*qp));
 
-	qp->context = ctx;
-	return qp;
+	qp->qp.context = ctx;
+	return &qp->qp;
 }

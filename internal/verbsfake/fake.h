@@ -1,6 +1,8 @@
 #ifndef VERBSFAKE_FAKE_H
 #define VERBSFAKE_FAKE_H
 
+#include "null.h"
+
 #include <infiniband/verbs.h>
 #include <stdint.h>
 
@@ -21,7 +23,6 @@ void vf_close(struct ibv_context *ctx);
 struct vf_posts *vf_posts(void);
 
 struct ibv_pd *vf_pd(struct ibv_context *ctx);
-struct ibv_cq *vf_cq(struct ibv_context *ctx);
 struct ibv_qp *vf_qp(struct ibv_context *ctx);
 void vf_destroy_qp(struct ibv_qp *qp);
 
