@@ -26,6 +26,26 @@ func init() {
 	bridge.QPAttrFromC = func(attr unsafe.Pointer) any {
 		return qpAttrFromC((*C.struct_ibv_qp_attr)(attr))
 	}
+	bridge.AHAttrFromC = func(attr unsafe.Pointer) any {
+		return ahAttrFromC((*C.struct_ibv_ah_attr)(attr))
+	}
+	bridge.LendDevice = func(ctx unsafe.Pointer) any {
+		c := (*cContext)(ctx)
+		d := newDevice(c, deviceInfoFromC(c.device))
+		d.lent = true
+		return d
+	}
+	bridge.CreateQP = func(pd, attr any, maker bridge.Maker) (any, error) {
+		return pd.(*PD).createQP(attr.(QPInitAttr), &maker)
+	}
+	bridge.CreateSRQ = func(pd, attr any, maker bridge.Maker) (any, error) {
+		return pd.(*PD).createSRQ(attr.(SRQInitAttr), &maker)
+	}
+	bridge.QPMoved = func(qp, attr, mask any) {
+		q, a, m := qp.(*QP), attr.(QPAttr), mask.(QPAttrMask)
+		q.noteModified(&a, m)
+		q.modified(&a, m)
+	}
 	bridge.SetReadDepth = func(qp any, depth uint8) {
 		qp.(*QP).readDepth.Store(int32(depth))
 	}

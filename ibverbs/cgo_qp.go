@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"github.com/goverbs/goverbs/internal/bridge"
 	"github.com/goverbs/goverbs/internal/gate"
 )
 
@@ -74,7 +75,7 @@ func qpInitAttrFromC(c *cQPInitAttr) QPInitAttr {
 
 // createQP fills in the objects. The struct is C memory, since it points to
 // them.
-func createQP(pd *cPD, attr *QPInitAttr) (*cQP, QPCap, error) {
+func createQP(pd *cPD, attr *QPInitAttr, maker *bridge.Maker) (*cQP, QPCap, error) {
 	defer gate.Control.Enter()()
 	c := (*cQPInitAttr)(C.calloc(1, C.sizeof_struct_ibv_qp_init_attr_ex))
 	defer C.free(unsafe.Pointer(c))
@@ -100,6 +101,10 @@ func createQP(pd *cPD, attr *QPInitAttr) (*cQP, QPCap, error) {
 		c.comp_mask &^= C.IBV_QP_INIT_ATTR_PD
 		c.comp_mask |= C.IBV_QP_INIT_ATTR_XRCD
 		c.xrcd = attr.XRCD.xrcd
+	}
+	if maker != nil {
+		qp, err := maker.Create(unsafe.Pointer(c))
+		return (*cQP)(qp), qpCapFromC(&c.cap), err
 	}
 	qp, errno := C.gv_create_qp(pd.context, c)
 	return qp, qpCapFromC(&c.cap), nullErr(qp == nil, errno)

@@ -9,6 +9,7 @@ import "C"
 import (
 	"unsafe"
 
+	"github.com/goverbs/goverbs/internal/bridge"
 	"github.com/goverbs/goverbs/internal/gate"
 )
 
@@ -74,9 +75,17 @@ func srqInitAttrToC(a *SRQInitAttr, pd *cPD) cSRQInitAttr {
 
 // createSRQ makes a basic SRQ by ibv_create_srq, others by the provider's
 // extended call.
-func createSRQ(pd *cPD, attr *SRQInitAttr) (*cSRQ, SRQAttr, error) {
+func createSRQ(pd *cPD, attr *SRQInitAttr, maker *bridge.Maker) (*cSRQ, SRQAttr, error) {
 	defer gate.Control.Enter()()
 	c := srqInitAttrToC(attr, pd)
+	if maker != nil {
+		// The struct is C memory, since it points to objects.
+		p := (*cSRQInitAttr)(C.calloc(1, C.sizeof_struct_ibv_srq_init_attr_ex))
+		defer C.free(unsafe.Pointer(p))
+		*p = c
+		srq, err := maker.Create(unsafe.Pointer(p))
+		return (*cSRQ)(srq), srqAttrFromC(&p.attr), err
+	}
 	srq, errno := C.gv_create_srq(pd.context, &c)
 	return srq, srqAttrFromC(&c.attr), nullErr(srq == nil, errno)
 }

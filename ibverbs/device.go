@@ -47,6 +47,7 @@ type Device struct {
 	handle
 	ctx  *cContext
 	info DeviceInfo
+	lent bool // ctx is another library's to close
 
 	plug *cCQ // siw only; see plugSIW
 
@@ -139,6 +140,9 @@ func (d *Device) Close() error {
 				return err
 			}
 			d.plug = nil
+		}
+		if d.lent {
+			return nil
 		}
 		return closeDevice(d.ctx)
 	})

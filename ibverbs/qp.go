@@ -3,6 +3,8 @@ package ibverbs
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/goverbs/goverbs/internal/bridge"
 )
 
 // QP is a queue pair. It is safe for concurrent use: work requests that
@@ -12,7 +14,8 @@ type QP struct {
 	dev            *Device
 	pd             *PD // nil where XRCD.OpenQP made it
 	sendCQ, recvCQ *CQ
-	srq            *SRQ // nil where the QP has a receive queue of its own
+	maker          *bridge.Maker // nil unless another library made qp
+	srq            *SRQ          // nil where the QP has a receive queue of its own
 	qp             *cQP
 	qpn            uint32
 	ex             *cQPEx // nil unless ops are posted through ibv_wr_*
@@ -88,7 +91,7 @@ func (qp *QP) Close() error {
 	}
 	return qp.close("ibv_destroy_qp", wake, func() error {
 		qp.dev.async.unregister(qpID(qp.qp))
-		if err := destroyQP(qp.qp); err != nil {
+		if err := qp.destroy(); err != nil {
 			qp.dev.async.register(qpID(qp.qp), qp)
 			return qp.destroyHint(err)
 		}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/goverbs/goverbs/internal/bridge"
 )
 
 // QPInitAttr says how to create a QP (struct ibv_qp_init_attr_ex). Fields that
@@ -57,7 +59,10 @@ func (attr *QPInitAttr) cqs() []*CQ {
 // ibv_create_qp_ex(3). The caller closes it, before its CQs and PD. Cap may be
 // more than was asked for; see QP.Cap. A type, an opcode of SendOps or another
 // feature that the device lacks satisfies errors.ErrUnsupported.
-func (pd *PD) CreateQP(attr QPInitAttr) (*QP, error) {
+func (pd *PD) CreateQP(attr QPInitAttr) (*QP, error) { return pd.createQP(attr, nil) }
+
+// createQP has maker make the C object, if there is one.
+func (pd *PD) createQP(attr QPInitAttr, maker *bridge.Maker) (*QP, error) {
 	op := "ibv_create_qp"
 	if attr.extended() {
 		op = "ibv_create_qp_ex"
@@ -68,6 +73,7 @@ func (pd *PD) CreateQP(attr QPInitAttr) (*QP, error) {
 	qp := &QP{
 		dev: pd.dev, pd: pd, sendCQ: attr.SendCQ, recvCQ: attr.RecvCQ, srq: attr.SRQ, typ: attr.Type,
 		ops: attr.SendOps, sigAll: attr.SigAll, siw: pd.dev.isSIW(), rxe: pd.dev.isRXE(),
+		maker: maker,
 	}
 	qp.readDepth.Store(-1)
 	parents := []*handle{&pd.handle}
@@ -175,7 +181,7 @@ func (qp *QP) create(attr *QPInitAttr) (err error) {
 	if qp.limits, err = qp.dev.limits(); err != nil {
 		return err
 	}
-	if qp.qp, qp.cap, err = createQP(qp.pd.pd, attr); err != nil {
+	if qp.qp, qp.cap, err = createQP(qp.pd.pd, attr, qp.maker); err != nil {
 		return qp.createHint(err, attr)
 	}
 	qp.qpn = qpNumber(qp.qp)
@@ -186,7 +192,7 @@ func (qp *QP) create(attr *QPInitAttr) (err error) {
 		}
 	}
 	if err = qp.allocQueues(attr); err != nil {
-		destroyQP(qp.qp)
+		qp.destroy()
 		return err
 	}
 	if qp.siw {
@@ -221,6 +227,14 @@ func (qp *QP) allocQueues(attr *QPInitAttr) (err error) {
 		return err
 	}
 	return nil
+}
+
+// destroy destroys the C object.
+func (qp *QP) destroy() error {
+	if qp.maker != nil {
+		return qp.maker.Destroy()
+	}
+	return destroyQP(qp.qp)
 }
 
 func (qp *QP) createHint(err error, attr *QPInitAttr) error {

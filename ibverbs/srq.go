@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+
+	"github.com/goverbs/goverbs/internal/bridge"
 )
 
 // SRQ is a shared receive queue: receives posted to it serve all the QPs that
@@ -15,6 +17,7 @@ type SRQ struct {
 	handle
 	pd     *PD
 	typ    SRQType
+	maker  *bridge.Maker // nil unless another library made srq
 	srq    *cSRQ
 	maxSGE uint32
 	maxWR  atomic.Uint32
@@ -36,7 +39,10 @@ type SRQAttr struct {
 // to, the receives that it takes are in memory of the SRQ's. MaxWR and MaxSGE
 // may be more than was asked for; see SRQ.MaxWR. A type that the device lacks
 // satisfies errors.ErrUnsupported.
-func (pd *PD) CreateSRQ(attr SRQInitAttr) (*SRQ, error) {
+func (pd *PD) CreateSRQ(attr SRQInitAttr) (*SRQ, error) { return pd.createSRQ(attr, nil) }
+
+// createSRQ has maker make the C object, if there is one.
+func (pd *PD) createSRQ(attr SRQInitAttr, maker *bridge.Maker) (*SRQ, error) {
 	op := "ibv_create_srq"
 	if attr.Type != SRQTypeBasic {
 		op = "ibv_create_srq_ex"
@@ -44,7 +50,7 @@ func (pd *PD) CreateSRQ(attr SRQInitAttr) (*SRQ, error) {
 	if err := pd.checkSRQ(&attr); err != nil {
 		return nil, wrap(op, pd.object, err)
 	}
-	srq := &SRQ{pd: pd, typ: attr.Type}
+	srq := &SRQ{pd: pd, typ: attr.Type, maker: maker}
 	if err := srq.adopt("SRQ", append(attr.parents(), &pd.handle)...); err != nil {
 		return nil, wrap(op, pd.object, err)
 	}
@@ -61,22 +67,31 @@ func (srq *SRQ) create(attr *SRQInitAttr) error {
 	if err != nil {
 		return err
 	}
-	c, granted, err := createSRQ(srq.pd.pd, attr)
+	c, granted, err := createSRQ(srq.pd.pd, attr, srq.maker)
 	if err == syscall.EOPNOTSUPP {
 		return hint(err, "the device has no SRQs of type %v", attr.Type)
 	}
 	if err != nil {
 		return srqHint(err, attr.attr(), &limits)
 	}
+	srq.srq = c
 	if err := srq.recv.alloc(QPCap{MaxRecvWR: granted.MaxWR, MaxRecvSGE: granted.MaxSGE}); err != nil {
-		destroySRQ(c)
+		srq.destroy()
 		return err
 	}
-	srq.srq, srq.maxSGE = c, granted.MaxSGE
+	srq.maxSGE = granted.MaxSGE
 	srq.maxWR.Store(granted.MaxWR)
 	srq.pd.dev.async.register(srqID(c), srq)
 	srq.named("%s/srq%d", srq.pd.object, srqNumber(c))
 	return nil
+}
+
+// destroy destroys the C object.
+func (srq *SRQ) destroy() error {
+	if srq.maker != nil {
+		return srq.maker.Destroy()
+	}
+	return destroySRQ(srq.srq)
 }
 
 // srqHint explains why an SRQ cannot have such attributes.
@@ -192,7 +207,7 @@ func (srq *SRQ) Close() error {
 	}
 	return srq.close("ibv_destroy_srq", wake, func() error {
 		srq.pd.dev.async.unregister(srqID(srq.srq))
-		if err := destroySRQ(srq.srq); err != nil {
+		if err := srq.destroy(); err != nil {
 			srq.pd.dev.async.register(srqID(srq.srq), srq)
 			return err
 		}

@@ -25,9 +25,14 @@ type (
 // C and Go must agree on what crosses as plain bytes.
 var (
 	_ = [1]struct{}{}[unsafe.Sizeof(sockaddr{})-unsafe.Sizeof(cRoute{}.src)]
-	_ = [1]struct{}{}[unsafe.Sizeof(sockaddr{})-unsafe.Sizeof(C.struct_sockaddr_in6{})]
+	_ = [1]struct{}{}[unsafe.Sizeof(sockaddr{})-unsafe.Sizeof(C.struct_sockaddr_ib{})]
+	_ = [1]struct{}{}[unsafe.Sizeof(sockaddr{})-C.GV_CM_ADDR_SIZE]
 	_ = [1]struct{}{}[C.RDMA_MAX_RESP_RES-C.RDMA_MAX_INIT_DEPTH]
 )
+
+// errNotSupp is the kernel's ENOTSUPP, which is not meant to leave it and has no
+// name outside.
+const errNotSupp = syscall.Errno(524)
 
 // retErr reads librdmacm's convention, -1 with errno set. ret and errno come
 // from one C call.
@@ -35,6 +40,8 @@ func retErr(ret int, errno error) error {
 	switch {
 	case ret == 0:
 		return nil
+	case ret == -1 && errno == errNotSupp:
+		return syscall.EOPNOTSUPP
 	case ret == -1 && errno != nil:
 		return errno
 	case ret < -1:
@@ -84,6 +91,8 @@ func cCreateID(c *cChannel, token uint64, ps PortSpace) (*cID, error) {
 	ret, errno := C.gv_cm_create_id(c, &id, C.uintptr_t(token), C.int(ps))
 	return id, retErr(int(ret), errno)
 }
+
+func portSpaceOf(id *cID) PortSpace { return PortSpace(id.ps) }
 
 // cDestroyID and cConnect may wait for the peer on iWARP: the caller says which
 // gate is theirs.
@@ -174,6 +183,12 @@ func cAccept(id *cID, p ConnParam) error {
 func cEstablish(id *cID) error {
 	defer gate.Control.Enter()()
 	ret, errno := C.rdma_establish(id)
+	return retErr(int(ret), errno)
+}
+
+// cRejectECE is cReject with the reason that the ECE options do not suit.
+func cRejectECE(id *cID, data []byte) error {
+	ret, errno := C.rdma_reject_ece(id, unsafe.Pointer(unsafe.SliceData(data)), C.uint8_t(len(data)))
 	return retErr(int(ret), errno)
 }
 

@@ -22,6 +22,10 @@ type EventChannel struct {
 	c    *cChannel
 	fd   *pollfd.FD
 
+	// taking is held while an event is taken: librdmacm then moves QPs that it
+	// has made, which must not go meanwhile.
+	taking sync.Mutex
+
 	mu      sync.Mutex
 	drained *sync.Cond // told when calls falls
 	calls   int        // calls that use c
@@ -141,7 +145,7 @@ func (ch *EventChannel) GetEvent(ctx context.Context) (*Event, error) {
 		raw := new(cEvent)
 		token := ids.token()
 		err := ch.fd.Wait(ctx, func() (bool, error) {
-			err := cGetEvent(ch.c, token, raw)
+			err := ch.take(token, raw)
 			if err == syscall.EAGAIN {
 				return false, nil
 			}
@@ -154,6 +158,12 @@ func (ch *EventChannel) GetEvent(ctx context.Context) (*Event, error) {
 			return ev, nil
 		}
 	}
+}
+
+func (ch *EventChannel) take(token uint64, raw *cEvent) error {
+	ch.taking.Lock()
+	defer ch.taking.Unlock()
+	return cGetEvent(ch.c, token, raw)
 }
 
 // deliver gives an event its IDs and does what librdmacm would do about it. It
@@ -171,7 +181,7 @@ func (ch *EventChannel) deliver(raw *cEvent, newToken uint64) *Event {
 		return ev
 	}
 	ev.ID = ids.find(uint64(raw.token))
-	if ev.ID == nil || !ev.ID.process(ev, routeFromC(&raw.route)) {
+	if ev.ID == nil || !ev.ID.process(ev, routeFromC(&raw.route), uint64(raw.join)) {
 		return nil
 	}
 	return ev

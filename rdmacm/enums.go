@@ -1,6 +1,6 @@
 package rdmacm
 
-//go:generate go tool -modfile=../ci/tools/go.mod stringer -linecomment -output=enums_string.go -type=EventType,PortSpace,RejectReason,TransportKind
+//go:generate go tool -modfile=../ci/tools/go.mod stringer -linecomment -output=enums_string.go -type=EventType,PortSpace,JoinFlags,RejectReason,TransportKind
 
 // #include "shim.h"
 import "C"
@@ -27,6 +27,11 @@ const (
 	EventMulticastError  EventType = C.RDMA_CM_EVENT_MULTICAST_ERROR  // MULTICAST_ERROR
 	EventAddrChange      EventType = C.RDMA_CM_EVENT_ADDR_CHANGE      // ADDR_CHANGE
 	EventTimewaitExit    EventType = C.RDMA_CM_EVENT_TIMEWAIT_EXIT    // TIMEWAIT_EXIT
+
+	// From rdma-core 59 on; see ID.ResolveAddrInfo and ID.WriteEvent.
+	EventAddrInfoResolved EventType = C.GV_CM_EVENT_ADDRINFO_RESOLVED // ADDRINFO_RESOLVED
+	EventAddrInfoError    EventType = C.GV_CM_EVENT_ADDRINFO_ERROR    // ADDRINFO_ERROR
+	EventUser             EventType = C.GV_CM_EVENT_USER              // USER
 )
 
 // PortSpace is the space that an ID's ports are numbered in, and with it the
@@ -39,6 +44,20 @@ const (
 	PortSpaceUDP   PortSpace = C.RDMA_PS_UDP   // UDP
 	PortSpaceIB    PortSpace = C.RDMA_PS_IB    // IB
 	PortSpaceIPoIB PortSpace = C.RDMA_PS_IPOIB // IPoIB
+)
+
+// UDPQKey is the Q_Key of datagram services and of multicast groups that
+// librdmacm joins (RDMA_UDP_QKEY).
+const UDPQKey = C.RDMA_UDP_QKEY
+
+// JoinFlags say how an ID takes part in a multicast group
+// (enum rdma_cm_mc_join_flags, rdma_join_multicast_ex(3)).
+type JoinFlags int32
+
+// Join flags.
+const (
+	JoinFullMember JoinFlags = C.RDMA_MC_JOIN_FLAG_FULLMEMBER          // FULLMEMBER
+	JoinSendOnly   JoinFlags = C.RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER // SENDONLY_FULLMEMBER
 )
 
 // MaxDepth as ConnParam.ResponderResources or InitiatorDepth asks for as much

@@ -26,8 +26,16 @@ type Event struct {
 	// EventConnectResponse, EventEstablished and EventRejected. RoCE and
 	// InfiniBand pad it with zeros.
 	PrivateData []byte
-	// QKey belongs to the remote QP (Param.QPN) of a datagram service.
+	// QKey belongs to the remote QP (Param.QPN) of a datagram service, or to a
+	// multicast group.
 	QKey uint32
+	// AH is the path to that QP or group: with EventEstablished of a datagram
+	// service and EventMulticastJoin. PD.CreateAH takes it.
+	AH ibverbs.AHAttr
+	// Group is the group, with EventMulticastJoin and EventMulticastError.
+	Group netip.Addr
+	// Arg is what ID.WriteEvent was given.
+	Arg uint64
 
 	err error // the failure of a step that this package took for the user
 }
@@ -65,8 +73,14 @@ type route struct {
 	transport ibverbs.Transport
 	port      int
 	src, dst  netip.AddrPort
+	srcPort   uint16
+	dstPort   uint16
+	srcIB     *IBAddr // where the addresses are of that family
+	dstIB     *IBAddr
 	sgid      ibverbs.GID
 	dgid      ibverbs.GID
+	pkey      uint16
+	paths     []PathRecord
 }
 
 // within gives link-local addresses the zone of the listener that a request came
@@ -84,6 +98,10 @@ func routeFromC(r *cRoute) route {
 	out := route{
 		transport: ibverbs.Transport(r.transport),
 		port:      int(r.port_num),
+		srcPort:   uint16(r.src_port),
+		dstPort:   uint16(r.dst_port),
+		pkey:      uint16(r.pkey),
+		paths:     routePaths(r),
 	}
 	name := make([]byte, 0, len(r.device))
 	for _, c := range r.device {
@@ -98,6 +116,7 @@ func routeFromC(r *cRoute) route {
 		src[i], dst[i] = byte(r.src[i]), byte(r.dst[i])
 	}
 	out.src, out.dst = fromSockaddr(src), fromSockaddr(dst)
+	out.srcIB, out.dstIB = ibFromSockaddr(src), ibFromSockaddr(dst)
 	for i := range out.sgid {
 		out.sgid[i], out.dgid[i] = byte(r.sgid[i]), byte(r.dgid[i])
 	}
@@ -110,6 +129,8 @@ func eventFromC(ev *cEvent) *Event {
 		Type:   EventType(ev._type),
 		Status: int(ev.status),
 		QKey:   uint32(ev.qkey),
+		AH:     eventAH(ev),
+		Arg:    uint64(ev.arg),
 		Param: ConnParam{
 			ResponderResources: uint8(ev.responder_resources),
 			InitiatorDepth:     uint8(ev.initiator_depth),
@@ -130,8 +151,8 @@ func eventFromC(ev *cEvent) *Event {
 	return out
 }
 
-// Err is the error that the event stands for: nil for a step that succeeded
-// and for EventTimewaitExit, a *RejectError for EventRejected, ErrDisconnected,
+// Err is the error that the event stands for: nil for a step that succeeded,
+// EventTimewaitExit and EventUser, a *RejectError for EventRejected, ErrDisconnected,
 // ErrDeviceRemoved or ErrAddrChanged, else the errno. All come wrapped in an
 // *ibverbs.OpError.
 func (e *Event) Err() error {
@@ -155,11 +176,21 @@ func (e *Event) cause() (op string, err error) {
 		}
 		return "rdma_connect", statusErr(e.Status, syscall.ECONNABORTED)
 	case EventUnreachable:
+		if e.Status > 0 && e.ID != nil && e.ID.datagram() {
+			return "rdma_connect", lookupError(e.Status, e.PrivateData)
+		}
 		return "rdma_connect", statusErr(e.Status, syscall.ENETUNREACH)
 	case EventRejected:
 		return "rdma_connect", rejectError(e.Status, e.PrivateData)
 	case EventMulticastError:
+		if e.err != nil {
+			return "rdma_join_multicast", e.err
+		}
 		return "rdma_join_multicast", statusErr(e.Status, syscall.EIO)
+	case EventAddrInfoError:
+		return "rdma_resolve_addrinfo", statusErr(e.Status, syscall.EHOSTUNREACH)
+	case EventUser:
+		return "", nil // Status is the writer's own
 	case EventDisconnected:
 		return "rdma_get_cm_event", ErrDisconnected
 	case EventDeviceRemoval:
@@ -182,6 +213,21 @@ func statusErr(status int, other syscall.Errno) error {
 		return syscall.Errno(status)
 	}
 	return other
+}
+
+// lookupError reads the answer to who asked for a datagram service in vain
+// (SIDR's status, InfiniBand 12.11.2).
+func lookupError(status int, data []byte) *RejectError {
+	e := &RejectError{Status: status, PrivateData: data}
+	switch status {
+	case 1: // the service ID is not supported
+		e.Reason = RejectNoListener
+	case 2: // rejected by the service
+		e.Reason = RejectConsumer
+	case 3:
+		e.Reason = RejectNoQP
+	}
+	return e
 }
 
 // rejectError reads the status of a rejection: with InfiniBand and RoCE a

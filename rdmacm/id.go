@@ -29,7 +29,15 @@ type ID struct {
 	c       *cID
 	channel *EventChannel
 	closed  bool
-	request ConnParam // what the peer asked for, on the passive side
+	request ConnParam    // what the peer asked for, on the passive side
+	asked   ConnParam    // what Connect asked for
+	passive bool         // Accept was called
+	managed bool         // librdmacm made the QP
+	srq     *ibverbs.SRQ // that librdmacm made
+	lent    *lentDevice
+
+	groups   map[uint64]*membership // by the number that C knows them by
+	lastJoin uint64
 
 	qp       atomic.Pointer[ibverbs.QP]
 	rnrTimer atomic.Uint32
@@ -213,9 +221,29 @@ func (id *ID) Migrate(to *EventChannel) error {
 	})
 }
 
+// letGo frees what the ID holds besides itself.
+func (id *ID) letGo() error {
+	if err := id.checkClosable(); err != nil {
+		return err
+	}
+	if err := id.leaveAll(); err != nil {
+		return err
+	}
+	if id.lent != nil {
+		if err := id.lent.giveBack(); err != nil {
+			return err
+		}
+		id.lent = nil
+	}
+	return nil
+}
+
 // Close destroys the ID (rdma_destroy_id(3)). An open connection is
 // disconnected, a pending request rejected. Events that have not been read are
-// dropped. A QP that CreateQP made stays the caller's to close.
+// dropped. A QP that CreateQP made stays the caller's to close; what
+// CreateManagedQP and CreateManagedSRQ made, and all that is open on the
+// LibraryDevice of the last ID that has it, must be closed before, or Close
+// fails with EBUSY.
 //
 // Close returns at once, except that on iWARP it waits while the peer is being
 // asked to connect: the kernel gives up on that after some 10 s. Closing twice
@@ -225,6 +253,9 @@ func (id *ID) Close() error {
 	defer id.mu.Unlock()
 	if id.closed {
 		return nil
+	}
+	if err := id.letGo(); err != nil {
+		return wrap("rdma_destroy_id", id.String(), err)
 	}
 	ids.remove(id)
 	if err := cDestroyID(id.c, id.gate()); err != nil {

@@ -25,6 +25,7 @@ func (id *ID) Connect(p ConnParam) error {
 			return err
 		}
 		id.setReadDepth(&p)
+		id.asked = p
 		err := cConnect(id.c, p, id.gate())
 		if err == syscall.ECONNREFUSED {
 			return &RejectError{Reason: RejectNoListener, Status: -int(syscall.ECONNREFUSED)}
@@ -46,17 +47,21 @@ func (id *ID) Accept(p ConnParam) error {
 			return err
 		}
 		qp := id.qp.Load()
-		if qp != nil && !id.datagram() {
+		if qp != nil && !id.datagram() && !id.managed {
 			if err := id.connectQP(qp, &p); err != nil {
 				return errors.Join(err, toError(qp))
 			}
 		}
 		id.setReadDepth(&p)
+		id.passive = true
 		if err := cAccept(id.c, p); err != nil {
 			if qp != nil {
 				toError(qp)
 			}
 			return privateDataHint(err, len(p.PrivateData))
+		}
+		if id.managed && !id.datagram() {
+			id.established(qp, p.InitiatorDepth)
 		}
 		return nil
 	})
@@ -133,12 +138,13 @@ func (id *ID) Reject(privateData []byte) error {
 func (id *ID) Disconnect() error {
 	return id.call("rdma_disconnect", func() error {
 		qp := id.qp.Load()
-		if qp != nil && !id.iwarp() {
+		if qp != nil && !id.iwarp() && !id.managed {
 			return errors.Join(toError(qp), cDisconnect(id.c))
 		}
 		err := cDisconnect(id.c)
 		if qp != nil {
-			// iWARP closes in order only if the QP was still in RTS.
+			// iWARP closes in order only if the QP was still in RTS, and
+			// librdmacm takes a QP of its own there itself.
 			toError(qp)
 		}
 		return err

@@ -120,14 +120,20 @@ func (id *ID) moveQP(qp *ibverbs.QP, state ibverbs.QPState, p *ConnParam) error 
 
 // process does to the ID and its QP what an event asks for. It reports whether
 // the user is to see the event.
-func (id *ID) process(ev *Event, r route) bool {
+func (id *ID) process(ev *Event, r route, join uint64) bool {
 	qp := id.qp.Load()
 	switch ev.Type {
 	case EventAddrResolved, EventRouteResolved:
 		id.setRoute(r)
+	case EventMulticastJoin, EventMulticastError:
+		return id.joined(ev, join)
 	case EventConnectResponse:
 		if qp != nil {
 			id.finishConnect(qp, ev)
+		}
+	case EventEstablished:
+		if qp != nil && !id.datagram() {
+			id.noteEstablished(qp, ev)
 		}
 	case EventRejected, EventDisconnected:
 		if id.hidden.Load() {
@@ -143,6 +149,21 @@ func (id *ID) process(ev *Event, r route) bool {
 		cForgetDevices()
 	}
 	return true
+}
+
+// noteEstablished learns what librdmacm has done to a QP of its own on the
+// connecting side; the accepting side knows since Accept.
+func (id *ID) noteEstablished(qp *ibverbs.QP, ev *Event) {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	if !id.managed || id.passive {
+		return
+	}
+	depth := id.asked.InitiatorDepth
+	if !id.iwarp() {
+		depth = ev.Param.InitiatorDepth
+	}
+	id.established(qp, depth)
 }
 
 // finishConnect completes the connecting side's half of the handshake, and

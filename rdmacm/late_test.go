@@ -62,13 +62,13 @@ func TestLateEventsAfterClose(t *testing.T) {
 func TestHiddenEvents(t *testing.T) {
 	id := &ID{}
 	for _, typ := range []EventType{EventRejected, EventDisconnected} {
-		if !id.process(&Event{Type: typ, ID: id}, route{}) {
+		if !id.process(&Event{Type: typ, ID: id}, route{}, 0) {
 			t.Errorf("%v is not reported", typ)
 		}
 	}
 	id.hidden.Store(true)
 	for _, typ := range []EventType{EventRejected, EventDisconnected} {
-		if id.process(&Event{Type: typ, ID: id}, route{}) {
+		if id.process(&Event{Type: typ, ID: id}, route{}, 0) {
 			t.Errorf("%v is reported after the handshake failed", typ)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sockaddr holds a struct sockaddr_in or sockaddr_in6 as C lays it out; all
-// zero means "no address".
-type sockaddr [unix.SizeofSockaddrInet6]byte
+// sockaddr holds a struct sockaddr_in, sockaddr_in6 or sockaddr_ib as C lays it
+// out; all zero means "no address".
+type sockaddr [sizeofSockaddrIB]byte
 
 // Offsets in struct sockaddr_in and sockaddr_in6.
 const (
@@ -87,4 +87,20 @@ func zoneName(scope uint32) string {
 		return ifi.Name
 	}
 	return strconv.FormatUint(uint64(scope), 10)
+}
+
+// sockaddrOf lays out whichever address there is, at its own length.
+func sockaddrOf(ap netip.AddrPort, ib *IBAddr) ([]byte, error) {
+	if ib != nil {
+		sa := ib.sockaddr()
+		return sa[:], nil
+	}
+	sa, err := toSockaddr(ap)
+	switch {
+	case err != nil || !ap.IsValid():
+		return nil, err
+	case ap.Addr().Unmap().Is4():
+		return sa[:unix.SizeofSockaddrInet4], nil
+	}
+	return sa[:unix.SizeofSockaddrInet6], nil
 }
