@@ -46,7 +46,8 @@ const (
 // from several goroutines at once.
 type Datagram struct {
 	cfg     DatagramConfig
-	id      *ID
+	id      *ID // listens
+	groups  *ID // joins: the kernel refuses that to an ID that listens
 	channel *EventChannel
 	shared  *sharedDevice
 	pd      *ibverbs.PD
@@ -177,7 +178,19 @@ func (d *Datagram) build(addr netip.AddrPort) error {
 	if err := d.in.open(d); err != nil {
 		return err
 	}
+	if err := d.openGroups(); err != nil {
+		return err
+	}
 	return d.id.Listen(0)
+}
+
+// openGroups makes the ID that takes part in groups on behalf of the QP.
+func (d *Datagram) openGroups() (err error) {
+	if d.groups, err = d.channel.CreateID(PortSpaceUDP); err != nil {
+		return err
+	}
+	d.groups.qp.Store(d.qp)
+	return d.groups.BindAddr(netip.AddrPortFrom(d.Addr().Addr(), 0))
 }
 
 // settle fills in the defaults.
@@ -264,7 +277,7 @@ func (d *Datagram) free() error {
 	if d.served != nil {
 		<-d.served
 	}
-	if err := closeAll(closing(d.id), closing(d.channel)); err != nil {
+	if err := closeAll(closing(d.id), closing(d.groups), closing(d.channel)); err != nil {
 		return err
 	}
 	// Send and Receive hold these while they use what goes now.

@@ -101,18 +101,18 @@ func (d *Datagram) Join(ctx context.Context, group netip.Addr, flags JoinFlags) 
 		delete(d.joins, group)
 		d.joinMu.Unlock()
 	}()
-	if err := d.id.JoinMulticastEx(group, flags); err != nil {
+	if err := d.groups.JoinMulticastEx(group, flags); err != nil {
 		return Peer{}, err
 	}
 	select {
 	case ev := <-result:
 		if err := ev.Err(); err != nil {
-			return Peer{}, errors.Join(err, d.id.LeaveMulticast(group))
+			return Peer{}, errors.Join(err, d.groups.LeaveMulticast(group))
 		}
 		return Peer{Path: ev.AH, QPN: ibverbs.McastQPN, QKey: ev.QKey}, nil
 	case <-ctx.Done():
 		err := wrap(op, d.String(), waitErr(ctx, ctx.Err()))
-		return Peer{}, errors.Join(err, d.id.LeaveMulticast(group))
+		return Peer{}, errors.Join(err, d.groups.LeaveMulticast(group))
 	case <-d.ctx.Done():
 		return Peer{}, wrap(op, d.String(), d.closedErr())
 	}
@@ -132,4 +132,4 @@ func (d *Datagram) joined(ev *Event) {
 
 // Leave leaves a group (rdma_leave_multicast(3)). EADDRNOTAVAIL means that it
 // was not joined.
-func (d *Datagram) Leave(group netip.Addr) error { return d.id.LeaveMulticast(group) }
+func (d *Datagram) Leave(group netip.Addr) error { return d.groups.LeaveMulticast(group) }

@@ -132,6 +132,11 @@ func (id *ID) process(ev *Event, r route, join uint64) bool {
 			id.finishConnect(qp, ev)
 		}
 	case EventEstablished:
+		if id.iwarp() {
+			// The kernel has them the wrong way round (cma_iw_handler): the
+			// depth of what the peer may read here is called the initiator's.
+			ev.Param.ResponderResources, ev.Param.InitiatorDepth = ev.Param.InitiatorDepth, ev.Param.ResponderResources
+		}
 		if qp != nil && !id.datagram() {
 			id.noteEstablished(qp, ev)
 		}
@@ -159,11 +164,7 @@ func (id *ID) noteEstablished(qp *ibverbs.QP, ev *Event) {
 	if !id.managed || id.passive {
 		return
 	}
-	depth := id.asked.InitiatorDepth
-	if !id.iwarp() {
-		depth = ev.Param.InitiatorDepth
-	}
-	id.established(qp, depth)
+	id.established(qp, grant(id.asked, ev.Param).InitiatorDepth)
 }
 
 // finishConnect completes the connecting side's half of the handshake, and

@@ -20,9 +20,9 @@ type membership struct {
 
 // JoinMulticast takes part in an IP multicast group (rdma_join_multicast(3)).
 // The ID is one of PortSpaceUDP or PortSpaceIPoIB, bound to a device by
-// BindAddr or ResolveAddr. EventMulticastJoin follows, with the path and the
-// Q_Key to send by (Event.AH, Event.QKey, to ibverbs.McastQPN), or
-// EventMulticastError.
+// BindAddr or ResolveAddr, and does not listen. EventMulticastJoin follows, with
+// the path and the Q_Key to send by (Event.AH, Event.QKey, to
+// ibverbs.McastQPN), or EventMulticastError.
 //
 // A QP of CreateQP's receives what is sent to the group from then on. iWARP has
 // no multicast, and on RoCE v2 the kernel joins IPv4 groups only:

@@ -332,3 +332,39 @@ func TestThinClosedMore(t *testing.T) {
 		}
 	})
 }
+
+// TestDepthsReported: each side's events tell its own depths, whichever way
+// round the kernel has them.
+func TestDepthsReported(t *testing.T) {
+	each(t, func(t *testing.T, target *verbstest.Target) {
+		listener := thinListener(t, target)
+		client := newThin(t)
+		client.resolve(t, listener.id.LocalAddr())
+		client.createQP(t)
+		if err := client.id.Connect(rdmacm.ConnParam{ResponderResources: 5, InitiatorDepth: 3, RetryCount: 7}); err != nil {
+			t.Fatal(err)
+		}
+		request := listener.await(t, rdmacm.EventConnectRequest)
+		server := &thin{listener.channel, request.ID}
+		verbstest.Close(t, server.id)
+		if p := request.Param; p.ResponderResources != 3 || p.InitiatorDepth != 5 {
+			t.Errorf("the request: %d resources, depth %d; want 3 and 5", p.ResponderResources, p.InitiatorDepth)
+		}
+		server.createQP(t)
+		if err := server.id.Accept(rdmacm.ConnParam{ResponderResources: 2, InitiatorDepth: 4}); err != nil {
+			t.Fatal(err)
+		}
+		// siw gives the client all the resources that it asks for, whatever the
+		// server accepts with, and tells the server too what came of it.
+		depth, atServer := uint8(2), [2]uint8{0, 0}
+		if target.Dev.Info().Transport == ibverbs.TransportIWARP {
+			depth, atServer = 3, [2]uint8{3, 4}
+		}
+		if p := client.await(t, rdmacm.EventEstablished).Param; p.ResponderResources != 4 || p.InitiatorDepth != depth {
+			t.Errorf("at the client: %d resources, depth %d; want 4 and %d", p.ResponderResources, p.InitiatorDepth, depth)
+		}
+		if p := server.await(t, rdmacm.EventEstablished).Param; p.ResponderResources != atServer[0] || p.InitiatorDepth != atServer[1] {
+			t.Errorf("at the server: %d resources, depth %d; want %d", p.ResponderResources, p.InitiatorDepth, atServer)
+		}
+	})
+}
