@@ -159,8 +159,8 @@ func typical(all []relative) func(t *testing.T, typ reflect.Type) reflect.Value 
 func TestFamilyIsComplete(t *testing.T) {
 	elsewhere := map[string]string{
 		"Buf": "no provider here allocates buffers", "CompCntr": "hardware", "DM": "hardware", "DMAH": "hardware", "Flow": "hardware", "FlowAction": "hardware", "Counters": "hardware",
-		"RWQIndTable": "hardware",
-		"TD":          "hardware", "WQ": "hardware", "XRCD": "hardware", "RecvRing": "a helper over a QP, tested in recvring_test.go",
+		"RWQIndTable": "hardware", "BufferPool": "a helper over an MR, tested in pool_internal_test.go",
+		"TD": "hardware", "WQ": "hardware", "XRCD": "hardware", "RecvRing": "a helper over a QP, tested in recvring_test.go",
 	}
 	known := make(map[string]bool)
 	all := newFamily(t, verbstest.Device(t, verbstest.MemoryWindows, verbstest.Datagrams, verbstest.ExtendedCQ))
