@@ -107,8 +107,22 @@ func checkTarget(addr netip.AddrPort) error {
 	return nil
 }
 
-// dial tries one address.
-func (d *Dialer) dial(ctx context.Context, dst netip.AddrPort) (*Conn, error) {
+// portTries is how often a dial on iWARP asks for another port of its own.
+const portTries = 8
+
+// dial tries one address. On iWARP the port that rdma_cm chooses may be one that
+// TCP uses: then it tries another.
+func (d *Dialer) dial(ctx context.Context, dst netip.AddrPort) (c *Conn, err error) {
+	for range portTries {
+		c, err = d.dialOnce(ctx, dst)
+		if d.LocalAddr.Port() != 0 || !errors.Is(err, syscall.EADDRINUSE) {
+			break
+		}
+	}
+	return c, err
+}
+
+func (d *Dialer) dialOnce(ctx context.Context, dst netip.AddrPort) (*Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, wrap("rdma_resolve_addr", dst.String(), waitErr(ctx, err))
 	}

@@ -91,29 +91,39 @@ var leavers = map[string]func(t *testing.T, p *thin, addr netip.AddrPort){
 		p.ask(t, addr)
 	},
 	"when it was answered": func(t *testing.T, p *thin, addr netip.AddrPort) {
-		p.ask(t, addr)
+		if !p.ask(t, addr) {
+			return
+		}
 		p.event(t) // CONNECT_RESPONSE is ESTABLISHED by now where there is a QP
 	},
 	"by disconnecting": func(t *testing.T, p *thin, addr netip.AddrPort) {
-		p.ask(t, addr)
+		if !p.ask(t, addr) {
+			return
+		}
 		p.await(t, rdmacm.EventEstablished)
 		if err := p.id.Disconnect(); err != nil {
 			t.Error(err)
 		}
 	},
 	"by disconnecting unasked": func(t *testing.T, p *thin, addr netip.AddrPort) {
-		p.ask(t, addr)
+		if !p.ask(t, addr) {
+			return
+		}
 		p.id.Disconnect() // an error here, or not: the drivers differ
 	},
 }
 
-func (p *thin) ask(t testing.TB, addr netip.AddrPort) {
+// ask connects. It reports false where iWARP finds the port taken that it chose: by
+// a TCP connection, perhaps an earlier test's.
+func (p *thin) ask(t testing.TB, addr netip.AddrPort) bool {
 	t.Helper()
 	p.resolve(t, addr)
 	p.createQP(t)
-	if err := p.id.Connect(rdmacm.ConnParam{RetryCount: 7, RNRRetryCount: 7}); err != nil {
+	err := p.id.Connect(rdmacm.ConnParam{RetryCount: 7, RNRRetryCount: 7})
+	if err != nil && !errors.Is(err, syscall.EADDRINUSE) {
 		t.Fatal(err)
 	}
+	return err == nil
 }
 
 // TestHostileLeaver: peers that go away at each step.
