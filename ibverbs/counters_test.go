@@ -58,6 +58,9 @@ func TestCounters(t *testing.T) {
 	f.Calls()
 	refusal(t, "no room", counters.Read(nil, 1), "ibv_read_counters", syscall.EINVAL, "room")
 	foreign := &Flow{qp: &QP{dev: &Device{}}}
+	if err := foreign.adopt("flow"); err != nil {
+		t.Fatal(err)
+	}
 	refusal(t, "foreign", counters.AttachPointFlow(foreign, CounterBytes, 7), "ibv_attach_counters_point_flow", syscall.EINVAL, "another device")
 	if err := flow.Close(); err != nil {
 		t.Error(err)

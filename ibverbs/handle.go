@@ -19,7 +19,7 @@ type handle struct {
 	kind   string // as errors count it: "QP", "MR"
 	object string // ancestry and name: "rxe0/pd3/qp17"; set by named
 
-	refs    atomic.Int64  // calls in flight, plus closedBit
+	refs    atomic.Int64  // calls in flight, plus openBit
 	drained chan struct{} // told when the last call in flight leaves a closing handle
 
 	closing sync.Mutex // one Close at a time
@@ -33,8 +33,12 @@ type handle struct {
 	leak *leakRecord // debug mode only
 }
 
-// closedBit marks a handle that takes no new calls.
-const closedBit = 1 << 62
+// openBit marks a handle that takes calls. Neither a closed object has it nor one
+// that nobody created, such as a caller's &QP{}: C would crash on its nil pointer.
+const openBit = 1 << 62
+
+// errNotCreated is what a call to an object gets that nobody created.
+var errNotCreated = hint(syscall.EINVAL, "nobody created this object: take it from the method that makes it")
 
 // String is the object's ancestry and name, as errors show it: "rxe0/pd3/qp17".
 func (h *handle) String() string { return h.object }
@@ -44,6 +48,7 @@ func (h *handle) String() string { return h.object }
 func (h *handle) adopt(kind string, parents ...*handle) error {
 	h.kind = kind
 	h.drained = make(chan struct{}, 1)
+	h.refs.Or(openBit)
 	for _, p := range parents {
 		if p == nil {
 			continue
@@ -88,6 +93,9 @@ func (h *handle) family() []*handle {
 func (h *handle) addChild(child *handle) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.kind == "" {
+		return errNotCreated
+	}
 	if h.refuse {
 		return os.ErrClosed
 	}
@@ -120,20 +128,24 @@ func (h *handle) disown() {
 
 // acquire begins a call into C; release ends it.
 func (h *handle) acquire() error {
-	if h.refs.Add(1)&closedBit != 0 {
+	if h.refs.Add(1)&openBit == 0 {
 		return h.tooLate()
 	}
 	return nil
 }
 
-// tooLate takes back the reference of a call that found the handle closed.
+// tooLate takes back the reference of a call that found the handle closed, or
+// never created.
 func (h *handle) tooLate() error {
 	h.release()
+	if h.kind == "" {
+		return errNotCreated
+	}
 	return os.ErrClosed
 }
 
 func (h *handle) release() {
-	if h.refs.Add(-1) == closedBit {
+	if h.refs.Add(-1) == 0 {
 		h.tellDrained()
 	}
 }
@@ -145,8 +157,8 @@ func (h *handle) tellDrained() {
 	}
 }
 
-// closed reports whether a Close has begun.
-func (h *handle) closed() bool { return h.refs.Load()&closedBit != 0 }
+// closed reports whether a Close has begun, or nobody created the object.
+func (h *handle) closed() bool { return h.refs.Load()&openBit == 0 }
 
 // call runs fn between acquire and release, and wraps its error.
 func (h *handle) call(op string, fn func() error) error {
@@ -166,14 +178,17 @@ func (h *handle) close(op string, wake func(), destroy func() error) error {
 	if h.gone {
 		return nil
 	}
+	if h.kind == "" {
+		return wrap(op, "", errNotCreated)
+	}
 	if err := h.refuseChildren(); err != nil {
 		return wrap(op, h.object, err)
 	}
-	h.refs.Or(closedBit)
+	h.refs.And(^int64(openBit))
 	if wake != nil {
 		wake()
 	}
-	for h.refs.Load() != closedBit {
+	for h.refs.Load() != 0 {
 		<-h.drained
 	}
 	if err := destroy(); err != nil {
@@ -201,7 +216,7 @@ func (h *handle) reopen() {
 	h.mu.Lock()
 	h.refuse = false
 	h.mu.Unlock()
-	h.refs.And(^int64(closedBit))
+	h.refs.Or(openBit)
 }
 
 // countKinds names open children: "1 MR (rxe0/pd3/mr1), 2 QPs (rxe0/pd3/qp17, …)".

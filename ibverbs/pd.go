@@ -18,9 +18,12 @@ func (d *Device) AllocPD() (*PD, error) {
 }
 
 func (d *Device) newPD(op string, base *PD, parents []*handle, create func() (*cPD, error)) (*PD, error) {
-	pd, object := &PD{dev: d, base: base}, d.object
-	if base != nil {
+	pd := &PD{dev: d, base: base}
+	var object string
+	if base != nil { // d is nil if nobody created base
 		object = base.object
+	} else {
+		object = d.object
 	}
 	err := pd.adopt("PD", parents...)
 	if err == nil {
