@@ -27,7 +27,7 @@ func (notFoundError) Is(target error) bool { return target == fs.ErrNotExist }
 // netdev), fs.ErrNotExist (ENOENT, ErrNotFound), unix.ENODEV (no such netdev);
 // else ErrNoModule, ErrNotFound, ctx.Err() or an error of package os.
 type OpError struct {
-	Op     string // "add", "del", "wait", "list"
+	Op     string // "add", "del", "wait", "list", "counters"
 	Object string // the RNIC's name; empty where the whole host is meant
 	Err    error
 	Hint   string // what it means and what to do next, one line; may be empty

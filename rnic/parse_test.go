@@ -2,6 +2,7 @@ package rnic
 
 import (
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -166,7 +167,7 @@ func TestPrintable(t *testing.T) {
 
 func FuzzSysfsValues(f *testing.F) {
 	for _, s := range []string{"4: ACTIVE", "100 Gb/sec (4X EDR)", "-1", "0x1a", "231:192", "255", "0000:3b:00.1", "",
-		"fe80:0000:0000:0000:ba59:9fff:fed1:0a2c", "5054:00ff:fe12:3456", "RoCE v2", "IB/RoCE v1", "Ethernet", "1e400 Gb/sec"} {
+		"fe80:0000:0000:0000:ba59:9fff:fed1:0a2c", "5054:00ff:fe12:3456", "RoCE v2", "IB/RoCE v1", "Ethernet", "1e400 Gb/sec", "18446744073709551615"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -195,6 +196,9 @@ func FuzzSysfsValues(f *testing.F) {
 			if v, err := parseGIDType(s, p); err != nil && v != GIDTypeUnknown {
 				t.Errorf("GID type %q is %v with error %v", s, v, err)
 			}
+		}
+		if v, err := parseCounter(s); err == nil && strconv.FormatUint(v, 10) != strings.TrimLeft(s, "0") && v != 0 {
+			t.Errorf("counter %q is %d", s, v)
 		}
 		_, _ = parseLinkLayer(s)
 		_, _ = parseLID(s)

@@ -63,30 +63,40 @@ func collect(h host, names []string, stderr io.Writer) (rnics []rnic.RNIC, faile
 	}
 	for _, name := range names {
 		r, err := h.Find(name)
-		if errors.Is(err, rnic.ErrNotFound) {
-			err = fmt.Errorf("no RNIC %s; `rnic list` shows all", safe(name))
-		}
 		if err != nil {
-			complain(stderr, err)
+			complain(stderr, notFound(name, err))
 			failed = true
 			continue
 		}
 		rnics = append(rnics, r)
 	}
 	for _, r := range rnics {
-		for _, p := range r.Problems {
-			failed = true
-			fmt.Fprintf(stderr, "rnic: %s: cannot read %v\n", safe(r.Name), p)
-		}
+		failed = sayProblems(stderr, r.Name, r.Problems) || failed
 	}
 	return rnics, failed
 }
 
-func writeJSON(w io.Writer, rnics []rnic.RNIC) error {
-	if rnics == nil {
-		rnics = []rnic.RNIC{} // [] and not null
+// notFound says where to look for the name of an RNIC that is not there.
+func notFound(name string, err error) error {
+	if errors.Is(err, rnic.ErrNotFound) {
+		return fmt.Errorf("no RNIC %s; `rnic list` shows all", safe(name))
+	}
+	return err
+}
+
+// sayProblems reports whether there are any.
+func sayProblems(stderr io.Writer, name string, problems []rnic.Problem) bool {
+	for _, p := range problems {
+		fmt.Fprintf(stderr, "rnic: %s: cannot read %v\n", safe(name), p)
+	}
+	return len(problems) > 0
+}
+
+func writeJSON[T any](w io.Writer, list []T) error {
+	if list == nil {
+		list = []T{} // [] and not null
 	}
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
-	return enc.Encode(rnics)
+	return enc.Encode(list)
 }

@@ -1,4 +1,4 @@
-// Command rnic lists RDMA network adapters and makes software ones.
+// Command rnic lists RDMA network adapters and their counters, and makes software ones.
 package main
 
 import (

@@ -32,6 +32,7 @@ var errReported = errors.New("reported")
 type host interface {
 	List() ([]rnic.RNIC, error)
 	Find(name string) (rnic.RNIC, error)
+	ReadCounters(name string) (rnic.Counters, error)
 	AddLink(ctx context.Context, l rnic.Link) error
 	DelLink(ctx context.Context, name string) error
 	WaitUsable(ctx context.Context, name string) error
@@ -86,7 +87,7 @@ Exit status: 0, 1 (it failed, or something could not be read), 2 (usage).`,
 		Args: cobra.ArbitraryArgs,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(listCommand(h), addCommand(h), delCommand(h))
+	root.AddCommand(listCommand(h), countersCommand(h), addCommand(h), delCommand(h))
 	return root
 }
 

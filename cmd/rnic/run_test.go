@@ -37,6 +37,16 @@ func (f *fakeHost) Find(name string) (rnic.RNIC, error) {
 	return rnic.RNIC{}, &rnic.OpError{Op: "list", Object: name, Err: rnic.ErrNotFound}
 }
 
+// ReadCounters gives an RNIC's Problems, and counters to one that has none.
+func (f *fakeHost) ReadCounters(name string) (rnic.Counters, error) {
+	r, err := f.Find(name)
+	c := rnic.Counters{RNIC: name, Problems: r.Problems}
+	if err == nil && r.Problems == nil {
+		c.Counters = []rnic.Counter{{Source: rnic.CounterHW, Name: "vport_loopback", Value: 7}, {Source: rnic.CounterPort, Port: 1, Name: "a\x1b[2J", Value: 1 << 63}}
+	}
+	return c, err
+}
+
 func (f *fakeHost) AddLink(_ context.Context, l rnic.Link) error {
 	f.calls = append(f.calls, fmt.Sprintf("add %+v", l))
 	return f.linkErr
@@ -164,6 +174,26 @@ func TestListJSON(t *testing.T) {
 	}
 }
 
+func TestCounters(t *testing.T) {
+	status, stdout, stderr := invoke(t, &fakeHost{rnics: machine()}, "counters")
+	want := `
+NAME    PORT  SOURCE       COUNTER         VALUE
+mlx5_0  -     hw_counters  vport_loopback  7
+mlx5_0  1     counters     "a\x1b[2J"      9223372036854775808
+`
+	if d := cmp.Diff(want[1:], stdout); d != "" {
+		t.Errorf("stdout: -want +got\n%s", d)
+	}
+	if status != exitFailed || !strings.HasPrefix(stderr, `rnic: "a\x1b[2J\tb": cannot read `) {
+		t.Errorf("status %d, stderr %q: something could not be read", status, stderr)
+	}
+	status, stdout, _ = invoke(t, &fakeHost{rnics: machine()}, "counters", "mlx5_0", "--json")
+	var got []rnic.Counters
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || status != exitOK || len(got) != 1 || got[0].Counters[1].Value != 1<<63 {
+		t.Errorf("status %d, %v: %s", status, err, stdout)
+	}
+}
+
 func TestExitStatus(t *testing.T) {
 	broken := &rnic.OpError{Op: "add", Object: "rxe0", Err: unix.EPERM, Hint: "sudo"}
 	tests := []struct {
@@ -178,6 +208,11 @@ func TestExitStatus(t *testing.T) {
 		{args: "list --json", stdout: "[]\n"},
 		{args: "list", host: fakeHost{listErr: broken}, status: 1, stderr: "rnic: add rxe0: operation not permitted: sudo\n"},
 		{args: "list --json", host: fakeHost{listErr: broken}, status: 1, stdout: "[]\n", stderr: "not permitted"},
+		{args: "counters"},
+		{args: "counters --json", stdout: "[]\n"},
+		{args: "counters --json", host: fakeHost{listErr: broken}, status: 1, stdout: "[]\n", stderr: "not permitted"},
+		{args: "counters nosuch", status: 1, stderr: "rnic: no RNIC nosuch; `rnic list` shows all\n"},
+		{args: "counters --what", status: 2, stderr: "rnic: unknown flag: --what; see `rnic counters --help`\n"},
 		{args: "list nosuch", status: 1, stderr: "rnic: no RNIC nosuch; `rnic list` shows all\n"},
 		{args: "list -v --json", status: 2, stderr: "--json"},
 		{args: "list --what", status: 2, stderr: "rnic: unknown flag: --what; see `rnic list --help`\n"},
@@ -229,7 +264,7 @@ func TestExitStatus(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, args := range []string{"--help", "list --help", "add --help", "del --help"} {
+	for _, args := range []string{"--help", "list --help", "counters --help", "add --help", "del --help"} {
 		status, stdout, stderr := invoke(t, &fakeHost{}, strings.Fields(args)...)
 		if status != exitOK || stderr != "" || !strings.Contains(stdout, "Usage:") {
 			t.Errorf("%s: status %d, stderr %q, stdout %q", args, status, stderr, stdout)
