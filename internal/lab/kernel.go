@@ -14,7 +14,7 @@ import (
 const DefaultKernel = "6.1"
 
 // KnownKernels are those that ci/kernel can prepare.
-func KnownKernels() []string { return []string{"6.1", "6.12"} }
+func KnownKernels() []string { return []string{"6.1", "6.12", "7.3"} }
 
 // infoFormat is the layout of a prepared kernel's folder that this code reads, as ci/kernel writes it.
 const infoFormat = "3"

@@ -85,7 +85,7 @@ func TestFindKernelErrors(t *testing.T) {
 		name, version, want string
 		spoil               func(k Kernel)
 	}{
-		{"unknown", "5.4", `kernel "5.4" is not known: use one of 6.1, 6.12`, nil},
+		{"unknown", "5.4", `kernel "5.4" is not known: use one of 6.1, 6.12, 7.3`, nil},
 		{"path", "../6.1", `kernel "../6.1" is not known`, nil},
 		{"not prepared", "6.12", "kernel 6.12 is not prepared: run `rdmalab prepare 6.12`", nil},
 		{"other format", "6.1", "was prepared by another version of goverbs: run `rdmalab prepare 6.1`", func(k Kernel) {
