@@ -1,7 +1,7 @@
 # The targets say what they do: run `make`.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo bench test lint coverage fuzz test-cgocheck2 test-lanes test-host test-rdmalab test-lab figures figures-cm build generate clean setup setup-lab kernel
+.PHONY: help demo bench test lint coverage fuzz test-cgocheck2 test-lanes soak test-host test-rdmalab test-lab figures figures-cm build generate clean setup setup-lab kernel
 
 # The kernel that the lab boots.
 KERNEL ?= 6.1
@@ -47,6 +47,9 @@ test-lanes: setup-lab kernel build ## more than make test does: AddressSanitizer
 	@ci/kernel 6.12
 	@ci/test-lane asan ibverbs
 	@ci/test-lane 6.12 ibverbs
+
+soak: setup-lab kernel build ## a million ping-pongs by events on rxe and on siw, with random delays
+	@ci/soak $(KERNEL)
 
 figures: test demo figures-cm ## what the project measures of itself, a line each
 	@ci/figures

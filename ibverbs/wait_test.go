@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/pprof"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -220,16 +221,19 @@ func TestWaitThreads(t *testing.T) {
 
 // A long ping-pong by events, with delays wherever the scheduler may put them,
 // never stalls: arm, poll, wait leaves no gap. And no event that was read or
-// not read holds up the end of its CQ.
+// not read holds up the end of its CQ. make soak plays a million rounds.
 func TestEventPingPong(t *testing.T) {
+	rounds := 1000
+	if s := os.Getenv("GOVERBS_ROUNDS"); s != "" {
+		rounds = verbstest.Must[int](t)(strconv.Atoi(s))
+	}
 	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
-		const rounds = 1000
 		p := newPipe(t, target, 64, 1)
 		mr := verbstest.MR(t, p.a.PD, 64)
 		verbstest.Receive(t, p.a.QP, ibverbs.RecvWR{SGList: []ibverbs.SGE{mr.SGE(0, 64)}})
 		errs := make(chan error, 2)
-		go func() { errs <- (&player{end: p.a, from: p.src, to: mr, ahead: 1}).play(verbstest.Context(t), rounds) }()
-		go func() { errs <- (&player{end: p.b, from: p.dst, to: p.dst}).play(verbstest.Context(t), rounds) }()
+		go func() { errs <- (&player{end: p.a, from: p.src, to: mr, ahead: 1}).play(t.Context(), rounds) }()
+		go func() { errs <- (&player{end: p.b, from: p.dst, to: p.dst}).play(t.Context(), rounds) }()
 		for range 2 {
 			if err := <-errs; err != nil {
 				t.Fatal(err)
@@ -256,7 +260,20 @@ type player struct {
 	posted, sent, received int
 }
 
+// play plays that many rounds; a stall is a thousand that do not end.
 func (p *player) play(ctx context.Context, rounds int) error {
+	for upTo := min(1000, rounds); p.received < rounds || p.sent < rounds; upTo = min(upTo+1000, rounds) {
+		ctx, cancel := context.WithTimeout(ctx, verbstest.Limit)
+		err := p.playUpTo(ctx, upTo)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *player) playUpTo(ctx context.Context, rounds int) error {
 	var wcs [4]ibverbs.WC
 	for p.received < rounds || p.sent < rounds {
 		for p.posted < min(p.received+p.ahead, rounds) {
