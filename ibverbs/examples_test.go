@@ -20,6 +20,7 @@ func TestRCExamples(t *testing.T) {
 		{"pingPong", Example_pingPong, "b got \"ping\"\na got \"pong\"\n"},
 		{"atomics", Example_atomics, "ATOMIC_FETCH_AND_ADD: 0 became 5\nATOMIC_FETCH_AND_ADD: 5 became 7\nATOMIC_CMP_AND_SWP: 7 became 100\n"},
 		{"memoryWindow", Example_memoryWindow, "b reads \"a was here\"\nonce more: true\n"},
+		{"sharedReceives", Example_sharedReceives, "guest 0 is Ada\nguest 1 is Grace\nguest 2 is Edith\nSRQ_LIMIT_REACHED true\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := printed(t, tc.example); got != tc.want {

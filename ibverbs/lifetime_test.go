@@ -79,6 +79,7 @@ func closedCalls(dev *ibverbs.Device, pd *ibverbs.PD, cq *ibverbs.CQ, qp *ibverb
 // the object is closed.
 func TestCloseRaces(t *testing.T) {
 	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
+		again := ibverbs.QPAttr{State: ibverbs.QPStateRTS} // it is there already
 		for range 10 {
 			a, b := verbstest.Pair(t, target, verbstest.PairCap, nil)
 			src, dst := verbstest.MR(t, a.PD, 64), verbstest.MR(t, b.PD, 64)
@@ -108,6 +109,7 @@ func TestCloseRaces(t *testing.T) {
 				})
 			}
 			loop(func() error { _, err := a.QP.State(); return err })
+			loop(func() error { return a.QP.Modify(again, ibverbs.QPAttrState) })
 			poll := func(call func(wcs []ibverbs.WC) (int, error)) {
 				loop(func() error { _, err := call(make([]ibverbs.WC, 4)); return err })
 			}
