@@ -66,6 +66,7 @@ func TestNoAH(t *testing.T) {
 		refused(t, "CreateAH", err, errors.ErrUnsupported, "address handles")
 		_, _, err = target.Dev.ResolveEthL2FromGID(ibverbs.AHAttr{Port: 1, IsGlobal: true})
 		refused(t, "ResolveEthL2FromGID", err, syscall.EINVAL, "")
+		verbstest.Refused(t, target.Dev, "UD QPs, address handles, GRHs, multicast")
 	})
 }
 

@@ -98,6 +98,7 @@ func TestAsyncEventPort(t *testing.T) {
 		if err := rnic.WaitUsable(verbstest.Context(t), target.Dev.Name()); err != nil {
 			t.Fatal(err)
 		}
+		verbstest.Works(t, target.Dev, "asynchronous events of ports")
 	})
 }
 

@@ -58,6 +58,7 @@ func TestAtomics(t *testing.T) {
 		if number(p.dst, 0) != 0 || number(p.dst, 16) != 0 {
 			t.Error("the neighbours have changed")
 		}
+		verbstest.Works(t, p.a.PD.Device(), "atomics")
 	})
 }
 
@@ -105,6 +106,7 @@ func TestNoAtomics(t *testing.T) {
 			_, err := p.a.QP.PostSend([]ibverbs.SendWR{p.remote(ibverbs.SendWR{Opcode: op, SGList: []ibverbs.SGE{p.src.SGE(0, 8)}})})
 			refused(t, op.String(), err, errors.ErrUnsupported, op.String())
 		}
+		verbstest.Refused(t, target.Dev, "atomics")
 	})
 }
 
@@ -115,6 +117,7 @@ func TestAtomicWrite(t *testing.T) {
 		init := ibverbs.QPInitAttr{Cap: wideCap, SendOps: rcOps | ibverbs.SendOpAtomicWrite}
 		if !target.Has(verbstest.AtomicWrite) {
 			refuseQP(t, target, init, "ATOMIC_WRITE")
+			verbstest.Refused(t, target.Dev, "ATOMIC_WRITE")
 			return
 		}
 		p := &pipe{}
@@ -139,6 +142,7 @@ func TestAtomicWrite(t *testing.T) {
 			_, err := p.a.QP.PostSend([]ibverbs.SendWR{bad})
 			refused(t, what, err, syscall.EINVAL, what)
 		}
+		verbstest.Works(t, target.Dev, "ATOMIC_WRITE")
 	})
 }
 
@@ -148,6 +152,7 @@ func TestFlushOpcode(t *testing.T) {
 		init := ibverbs.QPInitAttr{Cap: wideCap, SendOps: rcOps | ibverbs.SendOpFlush}
 		if !target.Has(verbstest.Flush) {
 			refuseQP(t, target, init, "FLUSH")
+			verbstest.Refused(t, target.Dev, "FLUSH")
 			return
 		}
 		p := &pipe{}
@@ -170,6 +175,7 @@ func TestFlushOpcode(t *testing.T) {
 		}
 		_, err := p.a.QP.PostSend([]ibverbs.SendWR{p.remote(ibverbs.SendWR{Opcode: ibverbs.WRFlush})})
 		refused(t, "no Flush", err, syscall.EINVAL, "SendWR.Flush")
+		verbstest.Works(t, target.Dev, "FLUSH")
 	})
 }
 

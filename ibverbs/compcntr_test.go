@@ -19,6 +19,7 @@ func TestNoCompCntr(t *testing.T) {
 		refused(t, "QueryCompCntrCaps", err, errors.ErrUnsupported, "ibv_query_comp_cntr_caps")
 		_, err = target.Dev.CreateCompCntr(ibverbs.CompCntrWRs)
 		refused(t, "CreateCompCntr", err, errors.ErrUnsupported, "ibv_create_comp_cntr")
+		verbstest.Refused(t, target.Dev, "completion counters")
 	})
 }
 

@@ -40,6 +40,7 @@ func TestResizeCQ(t *testing.T) {
 				t.Errorf("completion %d is of receive %d", i, wc.WRID)
 			}
 		}
+		verbstest.Works(t, target.Dev, "resizing a CQ")
 	}, verbstest.ResizeCQ)
 }
 
@@ -79,6 +80,7 @@ func TestNoResizeCQ(t *testing.T) {
 		if cq.CQE() != before {
 			t.Errorf("%d entries, %d before", cq.CQE(), before)
 		}
+		verbstest.Refused(t, target.Dev, "resizing a CQ")
 	})
 }
 
@@ -87,6 +89,7 @@ func TestCQModeration(t *testing.T) {
 	verbstest.Each(t, func(t *testing.T, target *verbstest.Target) {
 		cq := verbstest.CQ(t, target.Dev, 16)
 		refused(t, "Modify", cq.Modify(ibverbs.CQModeration{Count: 8, Period: 100}), errors.ErrUnsupported, "ibv_modify_cq")
+		verbstest.Refused(t, target.Dev, "moderation of a CQ")
 	})
 }
 

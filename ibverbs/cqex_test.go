@@ -62,6 +62,7 @@ func TestCQEx(t *testing.T) {
 			}
 		}
 		p.same(t)
+		verbstest.Works(t, target.Dev, "extended CQs")
 	}, verbstest.ExtendedCQ)
 }
 
@@ -220,5 +221,6 @@ func TestNoCQEx(t *testing.T) {
 	verbstest.EachLacking(t, verbstest.ExtendedCQ, func(t *testing.T, target *verbstest.Target) {
 		_, err := target.Dev.CreateCQEx(ibverbs.CQExInitAttr{CQE: 16, Fields: ibverbs.WCExStandard})
 		refused(t, "CreateCQEx", err, syscall.EOPNOTSUPP, "extended")
+		verbstest.Refused(t, target.Dev, "extended CQs")
 	})
 }

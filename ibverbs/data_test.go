@@ -76,6 +76,7 @@ func TestSend(t *testing.T) {
 			}
 		}
 		p.same(t)
+		verbstest.Works(t, target.Dev, "SEND, WRITE, READ")
 	})
 }
 
@@ -101,6 +102,7 @@ func TestInline(t *testing.T) {
 		verbstest.Complete(t, p.a.CQ, 3)
 		verbstest.Complete(t, p.b.CQ, 3)
 		p.same(t)
+		verbstest.Works(t, target.Dev, "inline data")
 	})
 }
 
@@ -116,6 +118,7 @@ func TestWrite(t *testing.T) {
 		}
 		p.placed(t)
 		p.same(t)
+		verbstest.Works(t, target.Dev, "SEND, WRITE, READ")
 	})
 }
 
@@ -128,6 +131,7 @@ func TestRead(t *testing.T) {
 			t.Errorf("%+v", wc)
 		}
 		p.same(t)
+		verbstest.Works(t, target.Dev, "SEND, WRITE, READ")
 	})
 }
 
@@ -138,6 +142,7 @@ func TestReadScatter(t *testing.T) {
 		verbstest.Post(t, p.a.QP, p.remote(ibverbs.SendWR{Opcode: ibverbs.WRRDMARead, SGList: []ibverbs.SGE{p.src.SGE(0, 10), p.src.SGE(10, 990)}}))
 		verbstest.Complete(t, p.a.CQ, 1)
 		p.same(t)
+		verbstest.Works(t, target.Dev, "READ into several SGEs")
 	}, verbstest.ReadScatter)
 }
 
@@ -161,6 +166,7 @@ func TestImmediates(t *testing.T) {
 			}
 		}
 		p.same(t)
+		verbstest.Works(t, target.Dev, "immediate data")
 	}, verbstest.Immediates)
 }
 

@@ -72,6 +72,7 @@ func TestUD(t *testing.T) {
 				}
 			}
 		})
+		verbstest.Works(t, target.Dev, "UD QPs, address handles, GRHs, multicast")
 	}, verbstest.Datagrams)
 }
 

@@ -45,6 +45,7 @@ func TestQueryDevice(t *testing.T) {
 		if err != nil || again != attr {
 			t.Errorf("asked again: %+v, %v", again, err)
 		}
+		verbstest.Works(t, target.Dev, "attributes of device, port, P_Keys, GIDs")
 	})
 }
 
@@ -63,6 +64,7 @@ func TestQueryPort(t *testing.T) {
 				t.Errorf("port %d: %v, want EINVAL", port, err)
 			}
 		}
+		verbstest.Works(t, target.Dev, "attributes of device, port, P_Keys, GIDs")
 	})
 }
 
@@ -102,6 +104,7 @@ func TestGIDTable(t *testing.T) {
 		if _, err := target.Dev.QueryGID(1, 1<<20); err == nil {
 			t.Error("read beyond the GID table")
 		}
+		verbstest.Works(t, target.Dev, "attributes of device, port, P_Keys, GIDs")
 	})
 }
 

@@ -40,12 +40,16 @@ func TestDeviceQueriesRefused(t *testing.T) {
 		if clock, err := target.Dev.RawClock(); !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("RawClock: %v, %v", clock, err)
 		}
+		verbstest.Refused(t, target.Dev, "the raw clock")
 		if mbps, err := target.Dev.QueryPortSpeed(target.Port); err == nil {
 			if mbps == 0 {
 				t.Error("QueryPortSpeed: 0 Mbit/s")
 			}
+			verbstest.Works(t, target.Dev, "the speed of a port")
 		} else if !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("QueryPortSpeed: %v", err)
+		} else {
+			verbstest.Refused(t, target.Dev, "the speed of a port")
 		}
 		if _, err := target.Dev.QueryPortSpeed(9); !errors.Is(err, syscall.EINVAL) {
 			t.Errorf("QueryPortSpeed(9): %v", err)

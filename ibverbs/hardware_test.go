@@ -30,5 +30,6 @@ func TestSteeringRefused(t *testing.T) {
 				t.Errorf("%s: %v, want errors.ErrUnsupported", name, err)
 			}
 		}
+		verbstest.Refused(t, target.Dev, "flow rules, ESP actions, counters")
 	})
 }

@@ -37,6 +37,7 @@ func TestImportRefused(t *testing.T) {
 		if _, err := target.Dev.Query(); err != nil {
 			t.Errorf("after the export was closed: %v", err)
 		}
+		verbstest.Refused(t, target.Dev, "importing devices, PDs and regions")
 	})
 }
 

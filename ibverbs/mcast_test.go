@@ -39,6 +39,7 @@ func TestMcast(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) { testMcast(t, target, tc.from, tc.group) })
 		}
+		verbstest.Works(t, target.Dev, "UD QPs, address handles, GRHs, multicast")
 	}, verbstest.Datagrams)
 }
 

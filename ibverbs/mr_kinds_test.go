@@ -33,6 +33,7 @@ func TestNoSuchMemory(t *testing.T) {
 		refused(t, "parent domain", err, syscall.EOPNOTSUPP, "ibv_alloc_parent_domain")
 		_, err = target.Dev.AllocDMAH(ibverbs.DMAHInitAttr{})
 		refused(t, "DMA handle", err, errors.ErrUnsupported, "ibv_alloc_dmah")
+		verbstest.Refused(t, target.Dev, "null regions, dma-bufs, device memory, domains, DMA handles")
 	})
 }
 
@@ -130,6 +131,7 @@ func TestOnDemand(t *testing.T) {
 			refused(t, "on demand", err, errors.ErrUnsupported, "ibv_reg_mr")
 			_, err = p.b.PD.RegImplicitODP(verbstest.AllAccess)
 			refused(t, "all memory on demand", err, errors.ErrUnsupported, "ibv_reg_mr")
+			verbstest.Refused(t, target.Dev, "regions on demand (ODP)")
 			return
 		}
 		if err != nil {
@@ -141,6 +143,7 @@ func TestOnDemand(t *testing.T) {
 		verbstest.Post(t, p.a.QP, p.remote(ibverbs.SendWR{Opcode: ibverbs.WRRDMAWrite, SGList: []ibverbs.SGE{p.src.SGE(0, 8192)}}))
 		verbstest.Complete(t, p.a.CQ, 1)
 		p.same(t)
+		verbstest.Works(t, target.Dev, "regions on demand (ODP)")
 	})
 }
 
@@ -156,6 +159,7 @@ func TestAdvise(t *testing.T) {
 				refused(t, advice.String()+" "+flags.String(), err, errors.ErrUnsupported, "ibv_advise_mr")
 			}
 		}
+		verbstest.Refused(t, target.Dev, "advice on regions")
 	})
 }
 
@@ -188,6 +192,7 @@ func TestReregRefused(t *testing.T) {
 		verbstest.Complete(t, p.a.CQ, 1)
 		p.placed(t)
 		p.same(t)
+		verbstest.Refused(t, target.Dev, "reregistering regions")
 	})
 }
 
@@ -198,6 +203,7 @@ func TestProviderBuffer(t *testing.T) {
 		buf, err := p.b.PD.AllocBuf(10000)
 		if !ibverbs.HasVerb("ibv_alloc_buf") {
 			refused(t, "AllocBuf", err, syscall.ENOSYS, "version 64")
+			verbstest.Refused(t, target.Dev, "memory that rdma-core allocates")
 			return
 		}
 		if err != nil {
@@ -225,6 +231,7 @@ func TestProviderBuffer(t *testing.T) {
 		if string(buf.Bytes()[100:4196]) != string(p.src.Bytes()) {
 			t.Error("the region is not where it should be in the buffer")
 		}
+		verbstest.Works(t, target.Dev, "memory that rdma-core allocates")
 	})
 }
 
@@ -236,6 +243,7 @@ func TestRegMREx(t *testing.T) {
 		mr, err := p.b.PD.RegMREx(ibverbs.MRInitAttr{Buf: mem, Access: verbstest.AllAccess})
 		if !ibverbs.HasVerb("ibv_reg_mr_ex") {
 			refused(t, "RegMREx", err, syscall.ENOSYS, "version 59")
+			verbstest.Refused(t, target.Dev, "registration by ibv_reg_mr_ex")
 			return
 		}
 		if err != nil {
@@ -255,5 +263,6 @@ func TestRegMREx(t *testing.T) {
 		defer unix.Close(fd)
 		_, err = p.b.PD.RegMREx(ibverbs.MRInitAttr{DMABuf: &ibverbs.DMABuf{FD: fd, Length: 4096}})
 		refused(t, "dma-buf", err, errors.ErrUnsupported, "ibv_reg_mr_ex")
+		verbstest.Works(t, target.Dev, "registration by ibv_reg_mr_ex")
 	})
 }

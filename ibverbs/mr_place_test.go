@@ -50,10 +50,12 @@ func TestMRIOVA(t *testing.T) {
 				if !bytes.Equal(dst.Bytes()[10:], src.Bytes()[10:]) || !bytes.Equal(dst.Bytes()[:10], make([]byte, 10)) {
 					t.Error("the data differs")
 				}
+				verbstest.Works(t, target.Dev, "regions at a chosen iova")
 			}, verbstest.ChosenIOVA)
 			verbstest.EachLacking(t, verbstest.ChosenIOVA, func(t *testing.T, target *verbstest.Target) {
 				_, err := reg(verbstest.PD(t, target.Dev))
 				refused(t, "iova", err, errors.ErrUnsupported, "address")
+				verbstest.Refused(t, target.Dev, "regions at a chosen iova")
 			})
 		})
 	}
@@ -141,6 +143,7 @@ func TestHugePages(t *testing.T) {
 		verbstest.Complete(t, p.a.CQ, 1)
 		p.placed(t)
 		p.same(t)
+		verbstest.Works(t, target.Dev, "regions on huge pages, on a NUMA node")
 	})
 }
 
@@ -159,6 +162,7 @@ func TestNUMANode(t *testing.T) {
 			_, err := pd.AllocMR(8192, verbstest.AllAccess, ibverbs.BufferOptions{NUMANodes: nodes})
 			refused(t, fmt.Sprint(nodes), err, syscall.EINVAL, "NUMA node")
 		}
+		verbstest.Works(t, target.Dev, "regions on huge pages, on a NUMA node")
 	})
 }
 

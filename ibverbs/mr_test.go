@@ -43,6 +43,7 @@ func TestAllocMR(t *testing.T) {
 				t.Error("Bytes of a closed region")
 			}
 		}
+		verbstest.Works(t, target.Dev, "regions on own memory and on slices")
 	})
 }
 

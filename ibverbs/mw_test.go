@@ -104,6 +104,7 @@ func TestWindowType2(t *testing.T) {
 		if s := w.access(t, ibverbs.WRRDMAWrite, w.bind().Addr, 8, w.mw.RKey()); s != ibverbs.WCStatusRemAccessErr {
 			t.Errorf("write through an invalidated window: %v, want REM_ACCESS_ERR", s)
 		}
+		verbstest.Works(t, w.b.PD.Device(), "memory windows")
 	})
 }
 
@@ -243,6 +244,7 @@ func TestWindowType1(t *testing.T) {
 		if err := w.mr.Close(); err != nil {
 			t.Error(err)
 		}
+		verbstest.Works(t, w.b.PD.Device(), "memory windows")
 	})
 }
 
@@ -277,6 +279,7 @@ func TestNoWindows(t *testing.T) {
 			_, err := pd.AllocMW(typ)
 			refused(t, typ.String(), err, errors.ErrUnsupported, "ibv_alloc_mw")
 		}
+		verbstest.Refused(t, target.Dev, "memory windows")
 	})
 }
 

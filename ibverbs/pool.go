@@ -80,8 +80,15 @@ type PoolBuffer struct {
 // CreateBufferPool maps and registers memory for all of opts.Classes as one
 // region. The caller closes the pool, after its buffers are back.
 func (pd *PD) CreateBufferPool(opts PoolOptions) (*BufferPool, error) {
+	if err := pd.acquire(); err != nil {
+		return nil, wrap("mmap", pd.object, err)
+	}
+	defer pd.release()
 	classes := slices.Clone(opts.Classes)
 	size := 0
+	if len(classes) == 0 {
+		return nil, wrap("mmap", pd.object, hint(syscall.EINVAL, "PoolOptions.Classes: a pool has at least one class"))
+	}
 	for i := range classes {
 		c := &classes[i]
 		if c.Size <= 0 || c.Count <= 0 || c.Size > maxPoolBytes || c.Count > maxPoolBytes/c.Size {

@@ -33,6 +33,7 @@ func TestUnsupportedQPs(t *testing.T) {
 			}
 			refused(t, tc.word, err, errors.ErrUnsupported, tc.word)
 		}
+		verbstest.Refused(t, target.Dev, "TSO, chosen QP numbers, creation flags")
 	})
 }
 
@@ -113,6 +114,7 @@ func TestUnsupportedQPCalls(t *testing.T) {
 				t.Errorf("data in order with %v: %v, %v", flags, order, err)
 			}
 		}
+		verbstest.Refused(t, target.Dev, "packet pacing, ECE")
 	})
 }
 

@@ -102,6 +102,7 @@ func TestNoDatagrams(t *testing.T) {
 			_, err := pd.CreateQP(ibverbs.QPInitAttr{Type: typ, SendCQ: cq, RecvCQ: cq})
 			refused(t, typ.String(), err, errors.ErrUnsupported, typ.String())
 		}
+		verbstest.Refused(t, target.Dev, "UC QPs")
 	})
 }
 
@@ -194,6 +195,34 @@ func TestNoImmediates(t *testing.T) {
 			}
 			refused(t, op.String(), err, errors.ErrUnsupported, op.String())
 		}
+		verbstest.Refused(t, target.Dev, "immediate data")
+	})
+}
+
+// A device that reads into one SGE at a time is not asked for more.
+func TestNoReadScatter(t *testing.T) {
+	verbstest.EachLacking(t, verbstest.ReadScatter, func(t *testing.T, target *verbstest.Target) {
+		p := newPipe(t, target, 1000, 0)
+		_, err := p.a.QP.PostSend([]ibverbs.SendWR{p.remote(ibverbs.SendWR{
+			Opcode: ibverbs.WRRDMARead, SGList: []ibverbs.SGE{p.src.SGE(0, 10), p.src.SGE(10, 990)},
+		})})
+		refused(t, "READ into 2 SGEs", err, syscall.EINVAL, "SGEs")
+		verbstest.Refused(t, target.Dev, "READ into several SGEs")
+	})
+}
+
+// An iWARP QP is connected by rdma_cm alone: there is no TCP connection for it
+// before.
+func TestNoStateMachine(t *testing.T) {
+	verbstest.EachLacking(t, verbstest.StateMachine, func(t *testing.T, target *verbstest.Target) {
+		pd, cq := verbstest.PD(t, target.Dev), verbstest.CQ(t, target.Dev, 16)
+		qp := verbstest.Must[*ibverbs.QP](t)(pd.CreateQP(ibverbs.QPInitAttr{Type: ibverbs.QPTypeRC, SendCQ: cq, RecvCQ: cq, Cap: verbstest.PairCap}))
+		verbstest.Close(t, qp)
+		if err := qp.ToInit(ibverbs.QPAttr{Port: 1, AccessFlags: ibverbs.AccessRemoteWrite}); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, "to RTS", qp.ToRTS(verbstest.RTSAttr), syscall.EINVAL, "no transition")
+		verbstest.Refused(t, target.Dev, "connecting QPs by hand, reading their state")
 	})
 }
 

@@ -93,6 +93,7 @@ func TestSRQ(t *testing.T) {
 		_, err := s.ends[0].QP.PostRecv([]ibverbs.RecvWR{{}})
 		refused(t, "a receive on the QP", err, syscall.EINVAL, s.srq.String())
 		refused(t, "Close with QPs", s.srq.Close(), syscall.EBUSY, "3 QPs")
+		verbstest.Works(t, target.Dev, "SRQs")
 	})
 }
 
@@ -217,6 +218,7 @@ func TestSRQQueryAndResize(t *testing.T) {
 				t.Errorf("receive %d is number %d", wc.WRID, i)
 			}
 		}
+		verbstest.Works(t, target.Dev, "querying and resizing SRQs")
 	}, verbstest.SRQQuery)
 }
 
@@ -231,5 +233,6 @@ func TestNoSRQQuery(t *testing.T) {
 		if srq.MaxWR() != 16 {
 			t.Errorf("%d receives after a resize that was refused", srq.MaxWR())
 		}
+		verbstest.Refused(t, target.Dev, "querying and resizing SRQs")
 	})
 }

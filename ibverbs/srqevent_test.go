@@ -45,6 +45,7 @@ func TestSRQLimit(t *testing.T) {
 			}
 			verbstest.Complete(t, s.cq(), limit-1)
 		}
+		verbstest.Works(t, target.Dev, "limit events of SRQs")
 	})
 }
 

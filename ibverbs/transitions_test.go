@@ -31,6 +31,7 @@ func TestEveryTransition(t *testing.T) {
 				}
 			})
 		}
+		verbstest.Works(t, target.Dev, "connecting QPs by hand, reading their state")
 	}, verbstest.StateMachine)
 }
 

@@ -59,6 +59,7 @@ func TestUC(t *testing.T) {
 			_, err := a.QP.PostSend([]ibverbs.SendWR{{Opcode: op, SGList: []ibverbs.SGE{src.SGE(0, 8)}, RemoteAddr: dst.Addr(), RKey: dst.RKey()}})
 			refused(t, op.String(), err, syscall.EINVAL, "UC QPs have no")
 		}
+		verbstest.Works(t, target.Dev, "UC QPs")
 	}, verbstest.Datagrams)
 }
 
@@ -68,5 +69,6 @@ func TestRawPacket(t *testing.T) {
 		pd, cq := verbstest.PD(t, target.Dev), verbstest.CQ(t, target.Dev, 16)
 		_, err := pd.CreateQP(ibverbs.QPInitAttr{Type: ibverbs.QPTypeRawPacket, SendCQ: cq, RecvCQ: cq, Cap: verbstest.PairCap})
 		refused(t, "raw packet QP", err, errors.ErrUnsupported, "RAW_PACKET")
+		verbstest.Refused(t, target.Dev, "raw packet QPs")
 	})
 }

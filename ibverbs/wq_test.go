@@ -39,6 +39,7 @@ func TestWQRefused(t *testing.T) {
 		}
 		_, err = closed.CreateWQ(good)
 		refused(t, "closed PD", err, os.ErrClosed, "")
+		verbstest.Refused(t, target.Dev, "work queues, indirection tables, hashes")
 	})
 }
 

@@ -88,6 +88,7 @@ func TestSGELists(t *testing.T) {
 			readAt(p, 111, 3*111))
 		verbstest.Complete(t, p.a.CQ, 2)
 		p.same(t)
+		verbstest.Works(t, p.a.PD.Device(), "posting by ibv_wr_*")
 	})
 }
 
@@ -134,6 +135,7 @@ func TestInlineLists(t *testing.T) {
 		long := p.remote(ibverbs.SendWR{Opcode: ibverbs.WRRDMAWrite, Flags: ibverbs.SendInline, SGList: []ibverbs.SGE{p.src.SGE(0, room), p.src.SGE(0, 1)}})
 		_, err := p.a.QP.PostSend([]ibverbs.SendWR{long})
 		refused(t, "a byte too much inline", err, syscall.EINVAL, "MaxInlineData")
+		verbstest.Works(t, p.a.PD.Device(), "posting by ibv_wr_*")
 	})
 }
 
@@ -225,6 +227,7 @@ func TestNoSendOps(t *testing.T) {
 		pd, cq := verbstest.PD(t, target.Dev), verbstest.CQ(t, target.Dev, 16)
 		_, err := pd.CreateQP(ibverbs.QPInitAttr{Type: ibverbs.QPTypeRC, SendCQ: cq, RecvCQ: cq, Cap: verbstest.PairCap, SendOps: ibverbs.SendOpSend})
 		refused(t, "SendOps", err, errors.ErrUnsupported, "SendOps SEND")
+		verbstest.Refused(t, target.Dev, "posting by ibv_wr_*")
 	})
 }
 

@@ -23,6 +23,7 @@ func TestNoXRC(t *testing.T) {
 		refused(t, "XRC_RECV QP", err, syscall.EINVAL, "XRC domain")
 		_, err = pd.CreateQP(ibverbs.QPInitAttr{Type: ibverbs.QPTypeXRCSend, SendCQ: cq, Cap: ibverbs.QPCap{MaxSendWR: 4, MaxSendSGE: 1}})
 		refused(t, "XRC_SEND QP", err, errors.ErrUnsupported, "XRC_SEND")
+		verbstest.Refused(t, target.Dev, "XRC domains, SRQs and QPs")
 	})
 }
 
@@ -61,5 +62,6 @@ func TestSRQTypes(t *testing.T) {
 			t.Errorf("%d operations accepted", n)
 		}
 		refused(t, "PostOps", err, errors.ErrUnsupported, "BASIC")
+		verbstest.Refused(t, target.Dev, "SRQs that match tags")
 	})
 }
