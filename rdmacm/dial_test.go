@@ -141,8 +141,11 @@ func linkLocal(t *testing.T, netdev string) netip.Addr {
 // TestDialBounds: each step's own bound ends a dial, as os.ErrDeadlineExceeded.
 func TestDialBounds(t *testing.T) {
 	each(t, func(t *testing.T, target *verbstest.Target) {
+		// Its requests stay in the kernel: on a busy machine a dial's time may be
+		// over before it has made one.
 		mute := thinListener(t, target)
 		addr := mute.id.LocalAddr().String()
+		t.Cleanup(rdmacm.WaitBackground)
 		for name, d := range map[string]rdmacm.Dialer{
 			"Timeout":        {Timeout: 100 * time.Millisecond},
 			"ConnectTimeout": {ConnectTimeout: 100 * time.Millisecond},
@@ -150,7 +153,6 @@ func TestDialBounds(t *testing.T) {
 			if err := dialFails(t, d, addr); !errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("%s: %v, want os.ErrDeadlineExceeded", name, err)
 			}
-			closeID(t, mute.await(t, rdmacm.EventConnectRequest).ID)
 		}
 	})
 }
