@@ -107,7 +107,7 @@ func checkTarget(addr netip.AddrPort) error {
 	return nil
 }
 
-// portTries is how often a dial on iWARP asks for another port of its own.
+// portTries is how often a dial or a listener on iWARP asks for another port.
 const portTries = 8
 
 // dial tries one address. On iWARP the port that rdma_cm chooses may be one that

@@ -114,7 +114,19 @@ func (l *Listener) bind(addrs []netip.AddrPort, backlog int) error {
 	return nil
 }
 
-func (l *Listener) listen(addr netip.AddrPort, backlog int, afOnly bool) error {
+// listen adds one ID. On iWARP the port that rdma_cm chooses may be one that TCP
+// uses: then it tries another, as a dial does.
+func (l *Listener) listen(addr netip.AddrPort, backlog int, afOnly bool) (err error) {
+	for range portTries {
+		err = l.listenOnce(addr, backlog, afOnly)
+		if addr.Port() != 0 || !errors.Is(err, syscall.EADDRINUSE) {
+			break
+		}
+	}
+	return err
+}
+
+func (l *Listener) listenOnce(addr netip.AddrPort, backlog int, afOnly bool) error {
 	id, err := l.channel.CreateID(PortSpaceTCP)
 	if err != nil {
 		return err
