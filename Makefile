@@ -51,7 +51,7 @@ test-lanes: setup-lab kernel build ## more than make test does: AddressSanitizer
 soak: setup-lab kernel build ## a million ping-pongs by events on rxe and on siw, with random delays
 	@ci/soak $(KERNEL)
 
-figures: test demo figures-cm ## what the project measures of itself, a line each
+figures: test demo ## what the project measures of itself, a line each
 	@ci/figures
 
 figures-cm: setup-lab kernel build ## measure connections: a thousand at once, and their rate against cmtime
